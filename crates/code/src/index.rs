@@ -1,9 +1,10 @@
 //! The symbol index of a workspace: definitions, uses of names and words of comments of all its files.
 //!
-//! An answer is never older than the last write. Before each one the tree is walked, and a file whose change key
-//! differs is parsed again; a walk of 6,500 files takes some milliseconds. The change key is inode, size and
-//! the times of the last change, which only the kernel sets. A file that changed in the moment of its reading could
-//! change again without a new time on kernels with coarse clocks, so its content is compared the next time.
+//! An answer is never older than the last write. Before each one the files that may have changed are looked at
+//! ([`carrel_search::TreeWatch`]), or the tree is walked, and a file whose change key differs is parsed again. The
+//! change key is inode, size and the times of the last change, which only the kernel sets. A file that changed in the
+//! moment of its reading could change again without a new time on kernels with coarse clocks, so its content is compared
+//! the next time.
 //!
 //! Parsing is divided among the cores and stops at a deadline. What is pending then is known, so that an answer
 //! can say that it is incomplete, and the next call goes on from there.
@@ -25,6 +26,7 @@ mod search;
 mod state;
 mod stored;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock, RwLockReadGuard, mpsc};
@@ -32,7 +34,7 @@ use std::time::{Instant, SystemTime};
 
 use carrel_domain::sync;
 use carrel_fsroot::{Metadata, Root};
-use carrel_search::{Cancel, FileList, Scope, SourceFile, source_files};
+use carrel_search::{Cancel, FileChanges, Scope, SourceFile, TreeCursor, TreeWatch, source_files};
 
 pub use map::{MapEntry, MapRequest};
 pub use search::{MAX_HITS, SearchHit, SearchRequest};
@@ -59,12 +61,26 @@ pub enum IndexError {
     Walk(#[from] carrel_search::Error),
 }
 
+fn is_source(path: &Path) -> bool {
+    Language::of_path(path).is_some()
+}
+
 /// The symbol index of a workspace.
 #[derive(Debug, Default)]
 pub struct SymbolIndex {
     state: RwLock<State>,
     /// Held while the index is brought up to date, so that files are parsed once.
-    refreshing: Mutex<()>,
+    progress: Mutex<Progress>,
+}
+
+/// The point that an index has been brought to.
+#[derive(Debug, Default)]
+struct Progress {
+    cursor: TreeCursor,
+    /// Files that were found and not parsed before the deadline.
+    pending: Vec<SourceFile>,
+    /// Files were left out because the memory is used up; there may be room for them when another one has gone.
+    is_full: bool,
 }
 
 /// Why a file is not in the index.
@@ -207,26 +223,74 @@ impl SymbolIndex {
     }
 
     /// Brings the index up to date with the files of a workspace, by the ignore rules of a search, and stops
-    /// parsing at the deadline. Blocks the calling thread, which takes part.
+    /// parsing at the deadline. All files are looked at. Blocks the calling thread, which takes part.
     pub fn refresh(
         &self,
         root: &Root,
         deadline: Instant,
         cancel: &Cancel,
     ) -> Result<Refreshed, IndexError> {
-        let _refreshing = sync::lock(&self.refreshing);
+        let mut progress = sync::lock(&self.progress);
+        progress.cursor = TreeCursor::default();
+        self.take_unconfirmed();
         let as_of = SystemTime::now();
-        let scope = Scope::whole(root);
-        let list = source_files(&scope, |path| Language::of_path(path).is_some(), cancel)?;
-        let is_cut = list.is_cut || list.unreadable.total > 0;
-        let stale = self.stale(&list);
-        self.remove_missing(root, &list);
-        let (parsed, pending) = self.parse_all(root, &stale, as_of, deadline, cancel);
-        let files = sync::read(&self.state).files.len();
-        Ok(Refreshed { as_of, parsed, pending, files, is_cut })
+        let list = source_files(&Scope::whole(root), is_source, cancel)?;
+        let changes = FileChanges::whole(list);
+        Ok(self.take_in(root, &mut progress, &changes, (as_of, deadline), cancel))
     }
 
-    fn stale<'l>(&self, list: &'l FileList) -> Vec<&'l SourceFile> {
+    /// Does the same, and looks only at files that may have changed since the last time. The watch is the same each
+    /// time, or a later one of the same tree.
+    pub fn refresh_watched(
+        &self,
+        root: &Root,
+        watch: &TreeWatch,
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> Result<Refreshed, IndexError> {
+        let mut progress = sync::lock(&self.progress);
+        if progress.is_full {
+            progress.cursor = TreeCursor::default();
+        }
+        progress.cursor.look_again(self.take_unconfirmed());
+        let as_of = SystemTime::now();
+        let (changes, cursor) = watch.changes(root, &progress.cursor, is_source, cancel)?;
+        let refreshed = self.take_in(root, &mut progress, &changes, (as_of, deadline), cancel);
+        progress.cursor = cursor;
+        Ok(refreshed)
+    }
+
+    fn take_unconfirmed(&self) -> BTreeSet<PathBuf> {
+        if sync::read(&self.state).unconfirmed.is_empty() {
+            return BTreeSet::new();
+        }
+        std::mem::take(&mut sync::write(&self.state).unconfirmed)
+    }
+
+    /// Takes in changes of files. Those that are not parsed before the deadline are kept for the next time.
+    fn take_in(
+        &self,
+        root: &Root,
+        progress: &mut Progress,
+        changes: &FileChanges,
+        (as_of, deadline): (SystemTime, Instant),
+        cancel: &Cancel,
+    ) -> Refreshed {
+        let list = &changes.list;
+        let is_cut = list.is_cut || list.unreadable.total > 0;
+        let mut stale = self.stale(changes);
+        stale.extend(progress.pending.extract_if(.., |file| !changes.covers(&file.path)));
+        let has_lost = self.remove_missing(root, changes);
+        let is_same = stale.is_empty() && !has_lost;
+        let parsed = self.parse_all(root, &stale, as_of, deadline, cancel);
+        progress.pending = stale.split_off(parsed);
+        let now = sync::read(&self.state);
+        progress.is_full = if is_same { progress.is_full } else { now.is_full() };
+        let (pending, files) = (progress.pending.len(), now.files.len());
+        Refreshed { as_of, parsed, pending, files, is_cut }
+    }
+
+    fn stale(&self, changes: &FileChanges) -> Vec<SourceFile> {
         let state = sync::read(&self.state);
         let is_stale = |file: &&SourceFile| match state.files.get(&file.path) {
             Some(entry) => {
@@ -240,32 +304,41 @@ impl SymbolIndex {
             }
             None => true,
         };
-        list.files.iter().filter(is_stale).collect()
+        changes.list.files.iter().filter(is_stale).cloned().collect()
     }
 
-    fn remove_missing(&self, root: &Root, list: &FileList) {
+    /// Removes the files that have gone. Returns whether there were any.
+    fn remove_missing(&self, root: &Root, changes: &FileChanges) -> bool {
         let gone: Vec<PathBuf> = {
             let state = sync::read(&self.state);
-            let files = state.files.keys();
-            files.filter(|path| missing::has_gone(root, list, path)).cloned().collect()
+            let looked_at = changes.places().flat_map(|place| state.below(place));
+            looked_at
+                .filter(|path| missing::has_gone(root, &changes.list, path))
+                .map(Path::to_owned)
+                .collect()
         };
-        if !gone.is_empty() {
-            let mut state = sync::write(&self.state);
-            for path in gone {
-                state.remove(&path);
-            }
+        if gone.is_empty() {
+            return false;
         }
+        let mut state = sync::write(&self.state);
+        for path in gone {
+            state.remove(&path);
+        }
+        true
     }
 
-    /// Parses files on all cores until the deadline, and returns how many were done and how many were not.
+    /// Parses files in their order, on all cores and until the deadline, and returns how many were done.
     fn parse_all(
         &self,
         root: &Root,
-        stale: &[&SourceFile],
+        stale: &[SourceFile],
         as_of: SystemTime,
         deadline: Instant,
         cancel: &Cancel,
-    ) -> (usize, usize) {
+    ) -> usize {
+        if stale.is_empty() {
+            return 0;
+        }
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
         let (sender, receiver) = mpsc::sync_channel::<(&SourceFile, ReadFile)>(64);
@@ -285,7 +358,7 @@ impl SymbolIndex {
                 } else {
                     ReadFile::skipped(file, SkipReason::NoRoom)
                 };
-                if sender.send((*file, read)).is_err() {
+                if sender.send((file, read)).is_err() {
                     break;
                 }
             }
@@ -303,7 +376,7 @@ impl SymbolIndex {
                 sync::write(&self.state).insert(file, read, as_of);
             }
         });
-        (done, stale.len() - done)
+        done
     }
 
     /// Returns the definitions of a file that the caller has just read. It is parsed only if the index does not know it in this state. The caller may hold a view: an index that is in use is
@@ -326,6 +399,7 @@ impl SymbolIndex {
         let parse = || ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error));
         let insert = |state: &mut State, parsed: ParsedFile| {
             let key = ChangeKey::of(metadata);
+            state.unconfirmed.insert(path.to_owned());
             state.insert(
                 &file,
                 ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) },

@@ -37,6 +37,7 @@ mod sensitive;
 mod traversal;
 mod usage;
 mod walk;
+mod watch;
 mod write;
 mod writer;
 
@@ -53,5 +54,6 @@ pub use root::{Capacity, Identity, Root, Space};
 pub use sensitive::is_sensitive;
 pub use usage::{Usage, UsageLimit};
 pub use walk::{WalkControl, WalkEntry};
+pub use watch::{WatchEvent, WatchId, Watcher, has_events};
 pub use write::{AtomicFile, Durability, WriteOptions, unfinished_write_pid};
 pub use writer::Writer;

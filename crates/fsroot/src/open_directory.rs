@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -95,6 +95,12 @@ impl Directory {
     pub fn read_link(&self, name: &Path) -> Result<PathBuf, Error> {
         one_name(name)?;
         resolve::read_link_at(self.file.as_fd(), name.as_os_str()).on(name)
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

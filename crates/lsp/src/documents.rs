@@ -1,7 +1,7 @@
 //! The documents that a server has open, and their agreement with the files on disk.
 //!
 //! Files change by tools, commands, `git checkout` and other sessions alike, so nothing is told about changes: before
-//! each query the tree is looked at, and what differs from the last look is sent. Notifications are handled by a server
+//! each query the files that may have changed are looked at, and what differs from the last look is sent. Notifications are handled by a server
 //! in their order, before the query that follows; what it would read from disk by itself comes at a time of its own.
 //! Therefore a file that has changed since the server started is opened with its new text, and stays open until
 //! [`MAX_OPEN`] others were used since. When it is closed, disk and server agree.
@@ -14,19 +14,20 @@
 //! server in agreement.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use carrel_fsroot::Root;
-use carrel_search::Cancel;
+use carrel_search::{Cancel, FileChanges, TreeCursor, TreeWatch};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::client::Batch;
 use crate::definition::{ChangeRule, ServerDefinition, language_id};
 use crate::position::{Position, PositionEncoding, Range, TextIndex};
-use crate::stamp::{ContentHash, ReadFile, Snapshot, Stamp};
+use crate::stamp::{ContentHash, ReadFile, Stamp};
 use crate::uri;
 
 /// Documents that a server has open at a time. A change of more files than this makes a new server cheaper.
@@ -45,6 +46,8 @@ pub(crate) struct Documents {
     top: PathBuf,
     encoding: PositionEncoding,
     known: Arc<KnownFiles>,
+    /// The changes of files that the last look has seen.
+    cursor: TreeCursor,
     open: BTreeMap<PathBuf, OpenDocument>,
     /// The last version of a document, and the time of its use.
     clock: i64,
@@ -57,7 +60,7 @@ pub(crate) struct Documents {
 /// The files at the last look.
 pub(crate) type KnownFiles = BTreeMap<PathBuf, KnownFile>;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownFile {
     pub(crate) stamp: Stamp,
     /// The content of a file whose stamp is doubtful.
@@ -78,11 +81,15 @@ pub(crate) struct OpenDocument {
 /// The tree compared with the last look at it.
 #[derive(Debug)]
 pub(crate) struct Look {
+    /// The time before the files were looked at: every write before it is seen.
     pub(crate) as_of: SystemTime,
-    known: KnownFiles,
+    cursor: TreeCursor,
+    /// The files about which something else is known now; nothing about those that have gone.
+    known: Vec<(PathBuf, Option<KnownFile>)>,
     changes: Vec<FileChange>,
     /// The files of the query, and open documents that ignore rules hide.
     read: Vec<(PathBuf, Option<ReadFile>)>,
+    /// There are more files, or some directories could not be read.
     pub(crate) is_cut: bool,
 }
 
@@ -100,7 +107,8 @@ pub(crate) struct SyncPlan {
     events: Vec<Value>,
     deleted: Vec<PathBuf>,
     steps: Vec<Step>,
-    known: KnownFiles,
+    known: Vec<(PathBuf, Option<KnownFile>)>,
+    cursor: TreeCursor,
 }
 
 #[derive(Debug)]
@@ -119,55 +127,94 @@ pub(crate) enum SyncDecision {
     Restart(&'static str),
 }
 
-/// Looks at the tree for the first time, before a server starts. Blocks.
-pub(crate) fn first_look(
-    files: &Root,
-    definition: &ServerDefinition,
-    cancel: &Cancel,
-) -> Result<KnownFiles, carrel_search::Error> {
-    let snapshot = Snapshot::take(files, |path| definition.concerns(path), cancel)?;
-    let as_of = snapshot.as_of;
-    let known = snapshot.files.into_iter().map(|(path, stamp)| {
-        let doubtful = stamp.is_doubtful(as_of);
-        let content = doubtful.then(|| ReadFile::read(files, &path).ok()).flatten();
-        (path, KnownFile { stamp, content: content.map(|read| read.hash) })
-    });
-    Ok(known.collect())
+/// The files of a project, and how changes of them are found.
+#[derive(Debug)]
+pub(crate) struct ProjectFiles {
+    pub(crate) files: Root,
+    pub(crate) watch: Arc<TreeWatch>,
 }
 
-/// Compares the tree with the last look. Reads what has changed, the files of a query, and open documents that the
-/// walk does not see. Blocks.
-pub(crate) fn look(
-    files: &Root,
-    definition: &ServerDefinition,
-    before: &KnownFiles,
-    wanted: &BTreeSet<PathBuf>,
-    cancel: &Cancel,
-) -> Result<Look, carrel_search::Error> {
-    let snapshot = Snapshot::take(files, |path| definition.concerns(path), cancel)?;
-    let mut look = Look {
-        as_of: snapshot.as_of,
-        known: KnownFiles::new(),
-        changes: Vec::new(),
-        read: Vec::new(),
-        is_cut: snapshot.is_cut,
-    };
-    if !snapshot.is_cut {
-        let gone = before.keys().filter(|path| !snapshot.files.contains_key(*path));
-        let deleted = |path: &PathBuf| FileChange { path: path.clone(), kind: DELETED, read: None };
-        look.changes.extend(gone.map(deleted));
+impl ProjectFiles {
+    /// Looks at the tree for the first time, before a server starts. Blocks.
+    pub(crate) fn first_look(
+        &self,
+        definition: &ServerDefinition,
+        cancel: &Cancel,
+    ) -> Result<(KnownFiles, TreeCursor), carrel_search::Error> {
+        let as_of = SystemTime::now();
+        let (changes, cursor) = self.changes(definition, &TreeCursor::default(), cancel)?;
+        let known = changes.list.files.into_iter().map(|file| {
+            let stamp = Stamp::of(&file.metadata);
+            let doubtful = stamp.is_doubtful(as_of);
+            let read = || ReadFile::read(&self.files, &file.path).ok();
+            let content = doubtful.then(read).flatten().map(|read| read.hash);
+            (file.path, KnownFile { stamp, content })
+        });
+        Ok((known.collect(), cursor))
     }
-    for (path, stamp) in snapshot.files {
-        let known = look.compare(files, before.get(&path), &path, stamp);
-        look.known.insert(path, known);
+
+    /// Compares the tree with the last look. Reads what has changed, the files of a query, and open documents that
+    /// are not listed. Blocks.
+    pub(crate) fn look(
+        &self,
+        definition: &ServerDefinition,
+        (before, cursor): (&KnownFiles, &TreeCursor),
+        wanted: &BTreeSet<PathBuf>,
+        cancel: &Cancel,
+    ) -> Result<Look, carrel_search::Error> {
+        let as_of = SystemTime::now();
+        let (changes, cursor) = self.changes(definition, cursor, cancel)?;
+        let list = &changes.list;
+        let is_cut = list.is_cut || list.unreadable.total > 0;
+        let (known, read) = (Vec::new(), Vec::new());
+        let mut look = Look { as_of, cursor, known, changes: Vec::new(), read, is_cut };
+        if !is_cut {
+            look.delete_missing(before, &changes);
+        }
+        for file in changes.list.files {
+            let stamp = Stamp::of(&file.metadata);
+            let known = look.compare(&self.files, before.get(&file.path), &file.path, stamp);
+            if before.get(&file.path) != Some(&known) {
+                look.known.push((file.path, Some(known)));
+            }
+        }
+        for path in wanted {
+            look.read.push((path.clone(), ReadFile::read(&self.files, path).ok()));
+        }
+        Ok(look)
     }
-    for path in wanted {
-        look.read.push((path.clone(), ReadFile::read(files, path).ok()));
+
+    fn changes(
+        &self,
+        definition: &ServerDefinition,
+        cursor: &TreeCursor,
+        cancel: &Cancel,
+    ) -> Result<(FileChanges, TreeCursor), carrel_search::Error> {
+        self.watch.changes(&self.files, cursor, |path| definition.concerns(path), cancel)
     }
-    Ok(look)
 }
 
 impl Look {
+    /// Notes the files that were known and are not found any more.
+    fn delete_missing(&mut self, before: &KnownFiles, changes: &FileChanges) {
+        let found: BTreeSet<_> =
+            changes.list.files.iter().map(|file| file.path.as_path()).collect();
+        let is_gone = |path: &&PathBuf| !found.contains(path.as_path());
+        let gone: BTreeSet<_> = changes
+            .places()
+            .flat_map(|place| {
+                let from = (Bound::Included(place), Bound::Unbounded);
+                let files = before.range::<Path, _>(from).map(|(path, _)| path);
+                files.take_while(move |path| path.starts_with(place))
+            })
+            .filter(is_gone)
+            .collect();
+        for path in gone {
+            self.known.push((path.clone(), None));
+            self.changes.push(FileChange { path: path.clone(), kind: DELETED, read: None });
+        }
+    }
+
     /// Notes a file that is new or differs, and returns what is known of it now.
     fn compare(
         &mut self,
@@ -200,13 +247,14 @@ impl Documents {
         definition: &'static ServerDefinition,
         top: PathBuf,
         encoding: PositionEncoding,
-        known: KnownFiles,
+        (known, cursor): (KnownFiles, TreeCursor),
     ) -> Self {
         Self {
             definition,
             top,
             encoding,
             known: Arc::new(known),
+            cursor,
             open: BTreeMap::new(),
             clock: 0,
             changed: Instant::now(),
@@ -214,8 +262,9 @@ impl Documents {
         }
     }
 
-    pub(crate) fn known(&self) -> Arc<KnownFiles> {
-        Arc::clone(&self.known)
+    /// Returns the files at the last look, and the changes that it has seen.
+    pub(crate) fn known(&self) -> (Arc<KnownFiles>, TreeCursor) {
+        (Arc::clone(&self.known), self.cursor.clone())
     }
 
     /// Returns whether the last look found a file.
@@ -265,7 +314,7 @@ impl Documents {
 
     /// Decides about a look. Changes nothing.
     pub(crate) fn plan(&self, look: Look) -> SyncDecision {
-        let mut plan = SyncPlan { known: look.known, ..SyncPlan::default() };
+        let mut plan = SyncPlan { known: look.known, cursor: look.cursor, ..SyncPlan::default() };
         for change in look.changes {
             let rules = self.definition.changes;
             let is_project = self.definition.is_project_file(&change.path);
@@ -357,7 +406,14 @@ impl Documents {
                 }
             }
         }
-        self.known = Arc::new(plan.known);
+        let known = Arc::make_mut(&mut self.known);
+        for (path, now) in plan.known {
+            match now {
+                Some(now) => known.insert(path, now),
+                None => known.remove(&path),
+            };
+        }
+        self.cursor = plan.cursor;
         changed
     }
 

@@ -26,6 +26,7 @@ use carrel_code::Language;
 use carrel_config::LanguageServerPolicy;
 use carrel_domain::sync;
 use carrel_runner::{Runner, WorkspaceHandle};
+use carrel_search::TreeWatch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -43,6 +44,12 @@ use crate::query::locations::{FindLocations, Locations, Relation};
 use crate::query::rename::{Rename, RenameFiles};
 use crate::reply::Reply;
 use crate::slot::{EndReason, Slot};
+
+/// The time for which the choice of a server holds while no listed file changes. Programs are not among those.
+const CHOICE_TIME: Duration = Duration::from_secs(5);
+
+/// Choices that are kept.
+const MAX_CHOICES: usize = 64;
 
 /// Notices that wait for a reply, for each workspace.
 const MAX_NOTICES: usize = 8;
@@ -63,6 +70,8 @@ pub struct QueryContext {
     pub runner: Runner,
     /// The workspace. It stays in use while a server of it runs.
     pub workspace: Arc<WorkspaceHandle>,
+    /// The watch of its files, which others may use too.
+    pub watch: Arc<TreeWatch>,
     /// The time for the answer, a start included.
     pub time: Duration,
 }
@@ -83,7 +92,18 @@ pub(crate) struct Shared {
     /// Words for the next reply, by workspace.
     notices: Mutex<BTreeMap<PathBuf, Vec<String>>>,
     slots: Mutex<BTreeMap<SlotKey, Arc<Slot>>>,
+    /// The servers that were chosen last, by workspace and file.
+    choices: Mutex<BTreeMap<(PathBuf, PathBuf), Choice>>,
     stop: CancellationToken,
+}
+
+/// A server that was chosen for a file.
+#[derive(Debug)]
+struct Choice {
+    launch: Launch,
+    /// The last change of files before.
+    change: u64,
+    at: Instant,
 }
 
 /// The identity of a server.
@@ -110,6 +130,7 @@ impl LanguageServers {
             pool,
             notices: Mutex::default(),
             slots: Mutex::default(),
+            choices: Mutex::default(),
             stop: stop.clone(),
         };
         Self { shared: Arc::new(shared), _stop: stop.drop_guard() }
@@ -281,8 +302,28 @@ impl LanguageServers {
         Ok(Arc::clone(slot))
     }
 
-    /// Chooses the first server of the file's language that is installed.
+    /// Returns the server for a file, which was chosen just before or is chosen anew.
     async fn launch(&self, context: &QueryContext, file: &Path) -> Result<Launch, QueryError> {
+        let change = context.watch.last_change(context.workspace.files());
+        let key = (context.workspace.path().to_owned(), file.to_owned());
+        let Some(change) = change else { return self.choose(context, file).await };
+        if let Some(known) = sync::lock(&self.shared.choices).get(&key)
+            && (known.change, known.at.elapsed() < CHOICE_TIME) == (change, true)
+        {
+            return Ok(known.launch.clone());
+        }
+        let at = Instant::now();
+        let launch = self.choose(context, file).await?;
+        let mut choices = sync::lock(&self.shared.choices);
+        if choices.len() >= MAX_CHOICES {
+            choices.clear();
+        }
+        choices.insert(key, Choice { launch: launch.clone(), change, at });
+        Ok(launch)
+    }
+
+    /// Chooses the first server of the file's language that is installed.
+    async fn choose(&self, context: &QueryContext, file: &Path) -> Result<Launch, QueryError> {
         let path = file.to_owned();
         let language = Language::of_path(file).ok_or(QueryError::NoLanguage { path })?;
         let files = context.workspace.files().try_clone()?;

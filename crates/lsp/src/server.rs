@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use carrel_fsroot::Root;
-use carrel_search::Cancel;
+use carrel_search::{Cancel, TreeCursor, TreeWatch};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -26,7 +26,7 @@ use crate::activity::PendingWork;
 use crate::capabilities::{ServerCapabilities, initialize_params};
 use crate::client::{Client, Peer, RequestError};
 use crate::definition::{ChangeRule, Readiness, ServerDefinition};
-use crate::documents::{self, Documents, KnownFiles, OpenDocument, SyncDecision};
+use crate::documents::{Documents, KnownFiles, OpenDocument, ProjectFiles, SyncDecision};
 use crate::fault::{Fault, QueryError, blocking};
 use crate::observed::Observed;
 use crate::process::ServerProcess;
@@ -76,6 +76,7 @@ pub(crate) struct LanguageServer {
     /// Files whose last change the server may not have taken in yet.
     unsettled: BTreeSet<PathBuf>,
     pub(crate) files: Root,
+    watch: Arc<TreeWatch>,
 }
 
 /// A server's streams, and its process where it is one.
@@ -89,11 +90,22 @@ pub(crate) struct Connection<O, I> {
 /// The project that a server works on.
 #[derive(Debug)]
 pub(crate) struct Project {
-    pub(crate) files: Root,
+    pub(crate) files: ProjectFiles,
     /// The directory, relative to the workspace.
     pub(crate) root: PathBuf,
     /// The files as they were before the server started.
-    pub(crate) known: KnownFiles,
+    pub(crate) known: (KnownFiles, TreeCursor),
+}
+
+/// The files as the server has been told of them.
+#[derive(Debug)]
+struct Synchronized {
+    /// Every write before this time is in them.
+    as_of: SystemTime,
+    /// Some could not be listed.
+    is_cut: bool,
+    /// The project has what the server reports work about.
+    reports: bool,
 }
 
 impl LanguageServer {
@@ -108,6 +120,7 @@ impl LanguageServer {
         I: AsyncWrite + Unpin + Send + 'static,
     {
         let Project { files, root, known } = project;
+        let ProjectFiles { files, watch } = files;
         let directory = files.path().join(root);
         let root = uri::of_path(&directory);
         let observed = Arc::new(Observed::new(definition, root.clone()));
@@ -146,6 +159,7 @@ impl LanguageServer {
             documents,
             unsettled,
             files,
+            watch,
         })
     }
 
@@ -185,8 +199,8 @@ impl LanguageServer {
     ) -> Result<Reply<Q::Answer>, Fault> {
         let (mut before, mut rounds) = (None, 0);
         while rounds < MAX_ROUNDS {
-            let (as_of, is_cut) = self.synchronize(query.file(), until).await?;
-            let reports = self.reports_work(query.file()).await?;
+            let Synchronized { as_of, is_cut, reports } =
+                self.synchronize(query.file(), until).await?;
             if self.observed.pending(reports).is_some() {
                 match self.wait_until_ready(reports, until).await? {
                     Some(pending) => return Ok(self.not_ready(pending)),
@@ -243,19 +257,21 @@ impl LanguageServer {
         Err(Fault::TimedOut)
     }
 
-    /// Brings the server up to date with the files. Returns the time of the look, and whether it missed some.
-    async fn synchronize(
-        &mut self,
-        file: &Path,
-        until: Instant,
-    ) -> Result<(SystemTime, bool), Fault> {
+    /// Brings the server up to date with the files.
+    async fn synchronize(&mut self, file: &Path, until: Instant) -> Result<Synchronized, Fault> {
         let mut wanted: BTreeSet<PathBuf> = self.documents.unlisted().cloned().collect();
         wanted.insert(file.to_owned());
-        let (files, known) =
-            (self.files.try_clone().map_err(QueryError::from)?, self.documents.known());
-        let definition = self.definition;
-        let work = move || documents::look(&files, definition, &known, &wanted, &Cancel::new());
-        let look = blocking(work).await?;
+        let files = ProjectFiles {
+            files: self.files.try_clone().map_err(QueryError::from)?,
+            watch: Arc::clone(&self.watch),
+        };
+        let (known, cursor) = self.documents.known();
+        let (definition, asked) = (self.definition, file.to_owned());
+        let work = move || {
+            let look = files.look(definition, (&known, &cursor), &wanted, &Cancel::new())?;
+            Ok::<_, QueryError>((look, reports_work(definition, &files.files, &asked)))
+        };
+        let (look, reports) = blocking(work).await?;
         let (as_of, is_cut) = (look.as_of, look.is_cut);
         let plan = match self.documents.plan(look) {
             SyncDecision::Proceed(plan) => plan,
@@ -270,7 +286,7 @@ impl LanguageServer {
             return Err(self.unreadable(file).await.into());
         }
         self.settle(until).await?;
-        Ok((as_of, is_cut))
+        Ok(Synchronized { as_of, is_cut, reports })
     }
 
     /// Waits until the server has taken changes in, where that comes later than their notification.
@@ -359,22 +375,6 @@ impl LanguageServer {
         }
     }
 
-    /// Returns whether the project has what the server reports work about.
-    async fn reports_work(&self, file: &Path) -> Result<bool, Fault> {
-        match self.definition.completeness {
-            Some(completeness) if !completeness.files.is_empty() => {
-                let files = self.files.try_clone().map_err(QueryError::from)?;
-                let file = file.to_owned();
-                let look = move || {
-                    Ok::<_, QueryError>(project::has_above(&files, &file, completeness.files))
-                };
-                Ok(blocking(look).await?)
-            }
-            Some(_) => Ok(false),
-            None => Ok(true),
-        }
-    }
-
     /// Returns the reason why an answer may lack something, if there is one.
     fn incompleteness<Q: Query>(&self, query: &Q, is_cut: bool, reports: bool) -> Option<String> {
         if let Some(failure) = self.observed.failure() {
@@ -451,6 +451,17 @@ impl LanguageServer {
     /// Returns whether any file has changed since the text of an open document was sent.
     pub(crate) fn has_changed_since_sending(&self, path: &Path) -> Result<bool, Fault> {
         Ok(self.document(path)?.sent < self.documents.changed())
+    }
+}
+
+/// Returns whether the project has what the server reports work about. Blocks.
+fn reports_work(definition: &ServerDefinition, files: &Root, file: &Path) -> bool {
+    match definition.completeness {
+        Some(completeness) if !completeness.files.is_empty() => {
+            project::has_above(files, file, completeness.files)
+        }
+        Some(_) => false,
+        None => true,
     }
 }
 

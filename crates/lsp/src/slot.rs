@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
-use crate::documents::first_look;
+use crate::documents::ProjectFiles;
 use crate::fault::{Fault, QueryError, blocking};
 use crate::language_servers::{QueryContext, Shared};
 use crate::observed::Observed;
@@ -303,10 +303,11 @@ impl Launch {
     async fn connect(&self, context: &QueryContext) -> Result<LanguageServer, QueryError> {
         let (server, installation) = (self.definition.name, self.definition.installation);
         let failed = |reason| QueryError::NotStarted { server, reason, installation };
-        let files = context.workspace.files().try_clone()?;
+        let watch = Arc::clone(&context.watch);
+        let files = ProjectFiles { files: context.workspace.files().try_clone()?, watch };
         let definition = self.definition;
         let look = move || {
-            let known = first_look(&files, definition, &Cancel::new())?;
+            let known = files.first_look(definition, &Cancel::new())?;
             Ok::<_, QueryError>((files, known))
         };
         // Before the start: a change from now on is one for the server.

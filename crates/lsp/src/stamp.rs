@@ -4,13 +4,11 @@
 //! changed in the moment of its reading could change again without a new time on kernels with coarse clocks, so its
 //! stamp counts as doubtful, and its content is compared the next time.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use carrel_fsroot::{Identity, Metadata, Root};
-use carrel_search::{Cancel, Scope, source_files};
 
 /// The step of the coarsest clock for file times, with a margin.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
@@ -49,16 +47,6 @@ pub(crate) struct Stamp {
     changed: SystemTime,
 }
 
-/// The files that concern a server, at one moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Snapshot {
-    /// The time before the files were looked at: every write before it is seen.
-    pub(crate) as_of: SystemTime,
-    pub(crate) files: BTreeMap<PathBuf, Stamp>,
-    /// There are more files, or some directories could not be read.
-    pub(crate) is_cut: bool,
-}
-
 impl Stamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
@@ -73,21 +61,6 @@ impl Stamp {
     pub(crate) fn is_doubtful(&self, looked: SystemTime) -> bool {
         let newest = self.modified.max(self.changed);
         looked.duration_since(newest).is_ok_and(|age| age < CLOCK_STEP) || newest > looked
-    }
-}
-
-impl Snapshot {
-    /// Looks at the files of a workspace, by the ignore rules of a search. Blocks.
-    pub(crate) fn take(
-        files: &Root,
-        concerns: impl Fn(&Path) -> bool + Sync,
-        cancel: &Cancel,
-    ) -> Result<Self, carrel_search::Error> {
-        let as_of = SystemTime::now();
-        let list = source_files(&Scope::whole(files), concerns, cancel)?;
-        let stamps = list.files.iter().map(|file| (file.path.clone(), Stamp::of(&file.metadata)));
-        let is_cut = list.is_cut || list.unreadable.total > 0;
-        Ok(Self { as_of, files: stamps.collect(), is_cut })
     }
 }
 

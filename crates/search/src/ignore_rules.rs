@@ -39,7 +39,10 @@ pub fn is_rule_file(name: &OsStr) -> bool {
 const FIRST_OF_GIT: usize = 2;
 
 /// Entry that marks the top of a repository; a file in worktrees and submodules.
-const REPOSITORY: &str = ".git";
+pub(crate) const REPOSITORY: &str = ".git";
+
+/// Directory of a repository's own rules, and their file.
+pub(crate) const REPOSITORY_RULES: (&str, &str) = (".git/info", "exclude");
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -62,6 +65,11 @@ impl PresentRuleFiles {
     /// Returns a value for a directory that was not listed: every file is tried.
     pub(crate) fn unknown() -> Self {
         Self([true; KINDS])
+    }
+
+    /// Returns whether an entry marks the top of a repository.
+    pub(crate) fn has_repository(self) -> bool {
+        self.0[KINDS - 1]
     }
 
     /// Notes an entry of the directory.

@@ -44,6 +44,7 @@ mod report;
 mod request;
 mod scope;
 mod source_files;
+mod tree_watch;
 mod visitor;
 mod walk;
 
@@ -66,3 +67,4 @@ pub use request::{
 };
 pub use scope::{ALWAYS_IGNORED, Scope, Sensitive};
 pub use source_files::{FileList, MAX_SOURCE_FILES, SourceFile, source_files};
+pub use tree_watch::{FileChanges, TreeCursor, TreeWatch};

@@ -51,6 +51,15 @@ pub(crate) struct ExpandedDirectory {
 pub(crate) trait PathFilter: Sync {
     /// Returns true if a file is visited, or a directory entered.
     fn accepts(&self, path: &Path, kind: FileKind) -> bool;
+
+    /// Notes a directory that is about to be listed.
+    fn opened(&self, _path: &Path, _directory: &Directory) {}
+
+    /// Notes that a directory is the top of a repository, whose own rules are about to be read.
+    fn found_repository(&self, _path: &Path, _directory: &Directory) {}
+
+    /// Notes the rules for the entries of a directory.
+    fn read_rules(&self, _path: &Path, _rules: Option<&Arc<Rules>>) {}
 }
 
 impl Node {
@@ -93,6 +102,7 @@ impl Node {
         filter: &impl PathFilter,
         unreadable: &mut ReadFailures,
     ) -> Result<ExpandedDirectory, carrel_fsroot::Error> {
+        filter.opened(&path, &directory);
         let (mut entries, all) = directory.entries(MAX_DIRECTORY_ENTRIES)?;
         if !all {
             let reason = format!("more than {MAX_DIRECTORY_ENTRIES} entries; the rest is skipped");
@@ -105,8 +115,12 @@ impl Node {
             for entry in &entries {
                 present.note(&entry.name);
             }
+            if present.has_repository() {
+                filter.found_repository(&path, &directory);
+            }
             Rules::read(rules, &directory, &path, present, unreadable)
         };
+        filter.read_rules(&path, rules.as_ref());
         filter_entries(&mut entries, scope, &path, rules.as_deref(), filter);
         let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
         let open = (depth < MAX_OPEN_DEPTH).then_some(directory);
@@ -196,21 +210,31 @@ fn filter_entries(
 ) {
     let mut path = directory.join("x");
     entries.retain(|entry| {
-        if scope.always_skips(&entry.name) {
-            return false;
-        }
         path.set_file_name(&entry.name);
         let is_directory = entry.kind == FileKind::Directory;
-        let included = match rules.map_or(Match::None, |rules| rules.matched(&path, is_directory)) {
-            Match::None => !scope.hides_by_default(&entry.name),
-            Match::Whitelist(()) => true,
-            Match::Ignore(()) => false,
-        };
-        included && filter.accepts(&path, entry.kind)
+        includes(scope, rules, &path, is_directory) && filter.accepts(&path, entry.kind)
     });
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     // readdir may return a name twice while entries are renamed.
     entries.dedup_by(|a, b| a.name == b.name);
+}
+
+/// Returns true if a scope and the rules of a directory include an entry of it.
+pub(crate) fn includes(
+    scope: &Scope<'_>,
+    rules: Option<&Rules>,
+    path: &Path,
+    is_directory: bool,
+) -> bool {
+    let name = last_name(path);
+    if scope.always_skips(name) {
+        return false;
+    }
+    match rules.map_or(Match::None, |rules| rules.matched(path, is_directory)) {
+        Match::None => !scope.hides_by_default(name),
+        Match::Whitelist(()) => true,
+        Match::Ignore(()) => false,
+    }
 }
 
 /// Returns true if an entry vanished or changed its kind since it was listed.

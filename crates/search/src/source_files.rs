@@ -2,15 +2,18 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_fsroot::{Entry, FileKind, Metadata};
+use carrel_fsroot::{Directory, Entry, FileKind, Metadata};
 
 use crate::budget::{Budget, Cancel, Halt};
 use crate::error::Error;
+use crate::ignore_rules::Rules;
 use crate::node::{Node, PathFilter};
 use crate::read_failure::ReadFailures;
 use crate::scope::{Scope, ScopeTarget};
+use crate::tree_watch::WatchedTree;
 use crate::visitor::{Batch, Collector, Visitor};
 use crate::walk::walk;
 
@@ -31,6 +34,15 @@ pub struct FileList {
     pub is_cut: bool,
 }
 
+impl FileList {
+    /// Adds the files of a later part of the tree.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.files.extend(later.files);
+        self.unreadable.merge(later.unreadable);
+        self.is_cut |= later.is_cut;
+    }
+}
+
 /// A regular file of a list.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are a path and its metadata")]
@@ -46,17 +58,28 @@ pub fn source_files(
     accepts: impl Fn(&Path) -> bool + Sync,
     cancel: &Cancel,
 ) -> Result<FileList, Error> {
-    let budget = &Budget::new(cancel, LIST_TIME);
     let path = scope.resolved_path();
-    let mut list = FileList::default();
-    let directory = match scope.open()? {
-        ScopeTarget::Directory(directory) => directory,
-        ScopeTarget::File(_, metadata) => {
-            list.files.push(SourceFile { path, metadata });
-            return Ok(list);
+    match scope.open()? {
+        ScopeTarget::Directory(directory) => {
+            files_below(scope, (path, directory), accepts, None, cancel)
         }
-    };
-    let visitor = ListVisitor { accepts, budget };
+        ScopeTarget::File(_, metadata) => {
+            Ok(FileList { files: vec![SourceFile { path, metadata }], ..FileList::default() })
+        }
+    }
+}
+
+/// Lists the files below an open directory, which is watched if there is a watch.
+pub(crate) fn files_below(
+    scope: &Scope<'_>,
+    (path, directory): (PathBuf, Directory),
+    accepts: impl Fn(&Path) -> bool + Sync,
+    watch: Option<&WatchedTree>,
+    cancel: &Cancel,
+) -> Result<FileList, Error> {
+    let budget = &Budget::new(cancel, LIST_TIME);
+    let mut list = FileList::default();
+    let visitor = ListVisitor { accepts, watch, budget };
     let first = Node::root(scope, path, directory, &visitor, &mut list.unreadable)?;
     let (mut list, end) = walk(scope, first, &visitor, list, budget);
     list.is_cut = end.is_some();
@@ -68,6 +91,7 @@ pub fn source_files(
 
 struct ListVisitor<'a, F> {
     accepts: F,
+    watch: Option<&'a WatchedTree>,
     budget: &'a Budget,
 }
 
@@ -81,6 +105,24 @@ impl<F: Fn(&Path) -> bool + Sync> PathFilter for ListVisitor<'_, F> {
             | FileKind::Socket
             | FileKind::Device
             | FileKind::Unknown => false,
+        }
+    }
+
+    fn opened(&self, path: &Path, directory: &Directory) {
+        if let Some(watch) = self.watch {
+            watch.add(path, directory);
+        }
+    }
+
+    fn found_repository(&self, path: &Path, directory: &Directory) {
+        if let Some(watch) = self.watch {
+            watch.add_repository(path, directory);
+        }
+    }
+
+    fn read_rules(&self, path: &Path, rules: Option<&Arc<Rules>>) {
+        if let Some(watch) = self.watch {
+            watch.set_rules(path, rules);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A file that does not fit is left out, and tried again when there is so much room. Names that no file has any more are
 //! dropped now and then, which gives all others new ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -34,6 +35,8 @@ pub(super) struct State {
     pub(super) removed: usize,
     /// The memory that entries and names may take.
     pub(super) capacity: usize,
+    /// Files that were taken in as a caller had read them. They may have changed before that.
+    pub(super) unconfirmed: BTreeSet<PathBuf>,
 }
 
 impl Default for State {
@@ -44,6 +47,7 @@ impl Default for State {
             bytes: 0,
             removed: 0,
             capacity: MAX_INDEX_BYTES,
+            unconfirmed: BTreeSet::new(),
         }
     }
 }
@@ -213,6 +217,18 @@ impl State {
 
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         self.memory() + bytes < self.capacity
+    }
+
+    /// Tells whether files are left out because the memory is used up.
+    pub(super) fn is_full(&self) -> bool {
+        self.files.values().any(|entry| matches!(entry.outcome, Outcome::NoRoom { .. }))
+    }
+
+    /// Returns the file at a place, or the files below it.
+    pub(super) fn below(&self, place: &Path) -> impl Iterator<Item = &Path> {
+        let from = (Bound::Included(place), Bound::Unbounded);
+        let files = self.files.range::<Path, _>(from).map(|(path, _)| path.as_path());
+        files.take_while(move |path| path.starts_with(place))
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -18,7 +18,7 @@ use crate::language::Language;
 
 /// The start of the bytes. The number changes with their format, and with the tables of definitions, so that
 /// symbols which an older version did not know are found after an upgrade.
-const MAGIC: &[u8; 16] = b"carrel-symbols-1";
+const MAGIC: &[u8; 16] = b"carrel-symbols-2";
 
 /// The length of the checksum.
 const CHECKSUM: usize = blake3::OUT_LEN;

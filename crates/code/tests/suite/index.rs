@@ -7,13 +7,14 @@ use carrel_code::{
     MapRequest, NamePath, SearchRequest, SkipReason, StoredIndexError, SymbolIndex, SymbolKind,
 };
 use carrel_fsroot::Root;
-use carrel_search::Cancel;
+use carrel_search::{Cancel, TreeWatch};
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
 
 struct Project {
     directory: TempDir,
     root: Root,
+    watch: TreeWatch,
     index: SymbolIndex,
 }
 
@@ -21,7 +22,7 @@ impl Project {
     fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::open(&directory.path().canonicalize().unwrap()).unwrap();
-        let project = Self { directory, root, index: SymbolIndex::new() };
+        let project = Self { directory, root, watch: TreeWatch::new(), index: SymbolIndex::new() };
         for (path, text) in files {
             project.write(path, text);
         }
@@ -39,7 +40,17 @@ impl Project {
     }
 
     fn refresh(&self) -> usize {
-        refresh(&self.index, &self.root).parsed
+        let until = Instant::now() + Duration::from_mins(1);
+        let (root, watch) = (&self.root, &self.watch);
+        self.index.refresh_watched(root, watch, until, &Cancel::new()).unwrap().parsed
+    }
+
+    /// Does something to the project in another process.
+    fn shell(&self, script: &str) {
+        let mut command = std::process::Command::new("sh");
+        let command = command.args(["-ec", script]).current_dir(self.root.path());
+        let command = command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("HOME", "/nonexistent");
+        assert!(command.status().unwrap().success(), "{script}");
     }
 
     fn definitions(&self, path: &str) -> Vec<String> {
@@ -125,18 +136,98 @@ fn definitions_and_uses_are_found_by_name_over_all_files() {
 #[test]
 fn an_answer_is_never_older_than_the_last_write() {
     let project = Project::new(&[("a.rs", "fn one() {}\n"), ("b.rs", "fn two() {}\n")]);
-    project.refresh();
-    for round in 0..200 {
-        // The same size, in the same moment, again and again.
-        let (name, other) = if round % 2 == 0 { ("abc", "xyz") } else { ("xyz", "abc") };
-        project.write("a.rs", &format!("fn {name}() {{}}\n"));
-        project.refresh();
-        assert_eq!(project.definitions(name).len(), 1, "round {round}");
-        assert_eq!(project.definitions(other).len(), 0, "round {round}");
+    for is_watched in [true, false] {
+        let refresh = || {
+            if is_watched {
+                project.refresh()
+            } else {
+                refresh(&project.index, &project.root).parsed
+            }
+        };
+        refresh();
+        for round in 0..200 {
+            // The same size, in the same moment, again and again.
+            let (name, other) = if round % 2 == 0 { ("abc", "xyz") } else { ("xyz", "abc") };
+            project.write("a.rs", &format!("fn {name}() {{}}\n"));
+            assert_eq!(refresh(), 1);
+            assert_eq!(project.definitions(name).len(), 1, "round {round}");
+            assert_eq!(project.definitions(other).len(), 0, "round {round}");
+        }
     }
     project.remove("b.rs");
     project.refresh();
     assert_eq!(project.definitions("two"), Vec::<String>::new());
+}
+
+#[test]
+fn whoever_writes_the_next_answer_has_it() {
+    let project = Project::new(&[("src/a.rs", "fn one() {}\n"), ("b.rs", "fn two() {}\n")]);
+    project.refresh();
+    let map = "import mmap,sys
+f = open('src/a.rs', 'r+b'); m = mmap.mmap(f.fileno(), 0); f.close()
+m[3:6] = sys.argv[1].encode(); m.flush()";
+    let python = format!("python3 -c \"{map}\"");
+    project.shell("git init -q -b one; printf 'fn one() {}\\n' > src/a.rs; git add -A");
+    let commit = "git -c user.name=a -c user.email=a@example.com commit -qam";
+    project.shell(&format!("{commit} one; git checkout -qb two"));
+    project.shell(&format!("printf 'fn co2() {{}}\\n' > src/a.rs; {commit} two"));
+    let scripts = [
+        ("printf 'fn N() {}\\n' > src/a.rs", "sh"),
+        ("printf 'fn N() {}\\n' > new; mv new src/a.rs", "mv"),
+        ("sed -i 's/fn .*(/fn N(/' src/a.rs", "sed"),
+        ("cp -r src made; rm -r src; printf 'fn N() {}\\n' > made/a.rs; mv made src", "dir"),
+        ("cp b.rs src/c.rs; printf 'fn N() {}\\n' | dd of=src/a.rs conv=notrunc status=none", "dd"),
+        (&format!("git checkout -qf two; {python} N"), "map"),
+    ];
+    for round in 0..10 {
+        for (script, how) in &scripts {
+            let name: String = format!("{how}{round}zz").chars().take(3).collect();
+            let name = name.replace(' ', "z");
+            project.shell(&script.replace('N', &name));
+            project.refresh();
+            let found = project.definitions(&name);
+            assert_eq!(found, [format!("src/a.rs:1 function {name}")], "{script}");
+        }
+        for (branch, name) in [("one", "one"), ("two", "co2")] {
+            project.shell(&format!("git checkout -qf {branch}"));
+            project.refresh();
+            assert_eq!(project.definitions(name).len(), 1, "{branch} in round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_a_caller_read_before_it_changed_is_not_kept() {
+    let project = Project::new(&[("a.rs", "fn old() {}\n"), ("b.rs", "fn two() {}\n")]);
+    project.refresh();
+    let before = project.root.metadata(Path::new("a.rs")).unwrap();
+    project.write("a.rs", "fn newer() {}\n");
+    project.refresh();
+    let late = project.index.definitions_of(Path::new("a.rs"), &before, "fn old() {}\n");
+    assert_eq!(late.unwrap().definitions[0].path, ["old"]);
+    project.refresh();
+    assert_eq!(project.definitions("newer").len(), 1);
+    assert_eq!(project.definitions("old").len(), 0);
+}
+
+#[test]
+fn files_that_are_pending_are_parsed_although_nothing_happens_to_them() {
+    let files: Vec<_> = (0..30).map(|n| (format!("f{n}.rs"), format!("fn f{n}() {{}}"))).collect();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let project = Project::new(&files);
+    let now = Instant::now();
+    let (root, watch) = (&project.root, &project.watch);
+    let first = project.index.refresh_watched(root, watch, now, &Cancel::new()).unwrap();
+    assert_eq!((first.parsed, first.pending), (0, 30));
+    project.remove("f29.rs");
+    project.write("f28.rs", "fn other() {}");
+    let again = project.index.refresh_watched(root, watch, now, &Cancel::new()).unwrap();
+    assert_eq!((again.parsed, again.pending), (0, 29));
+    assert_eq!(project.refresh(), 29);
+    assert_eq!(
+        ["f27", "f28", "f29", "other"].map(|name| project.definitions(name).len()),
+        [1, 0, 0, 1]
+    );
 }
 
 #[test]
@@ -255,7 +346,7 @@ fn a_stored_index_gives_the_same_answers_and_parses_nothing() {
     let project = Project::new(&[("src/lib.rs", LIB), ("src/main.rs", MAIN)]);
     project.refresh();
     std::thread::sleep(Duration::from_millis(30));
-    project.refresh();
+    refresh(&project.index, &project.root);
     let bytes = project.index.to_bytes();
     let loaded = SymbolIndex::of_bytes(&bytes).unwrap();
     assert_eq!(refresh(&loaded, &project.root).parsed, 0);

@@ -86,7 +86,7 @@ impl LanguageServer {
     /// Finds a name in the sources that the server knows, comments aside.
     async fn occurrences(&self, name: String) -> Result<Vec<Occurrence>, Fault> {
         let files = self.files.try_clone().map_err(QueryError::from)?;
-        let known = self.documents.known();
+        let (known, _) = self.documents.known();
         let definition = self.definition;
         let work = move || {
             let sources = known.keys().filter(|path| definition.is_source(path));

@@ -146,7 +146,8 @@ impl Setting {
     async fn in_directory(server: &str, directory: tempfile::TempDir, script: Script) -> Self {
         let definition = DEFINITIONS.iter().find(|definition| definition.name == server).unwrap();
         let files = Root::open(directory.path()).unwrap();
-        let known = documents::first_look(&files, definition, &Cancel::new()).unwrap();
+        let files = ProjectFiles { files, watch: Arc::default() };
+        let known = files.first_look(definition, &Cancel::new()).unwrap();
         let (output, to_client) = duplex(1 << 20);
         let (from_client, input) = duplex(1 << 20);
         let log = Arc::clone(&script.log);
@@ -353,7 +354,8 @@ async fn a_server_that_never_answers_initialize_is_an_error() {
     let (output, _silent) = duplex(1 << 20);
     let (_read, input) = duplex(1 << 20);
     let connection = Connection { output, input, process: None };
-    let project = Project { files, root: PathBuf::new(), known: KnownFiles::new() };
+    let files = ProjectFiles { files, watch: Arc::default() };
+    let project = Project { files, root: PathBuf::new(), known: Default::default() };
     let error = LanguageServer::connect(definition, connection, project).await.unwrap_err();
     assert_eq!(error, "initialize: no reply in time");
 }

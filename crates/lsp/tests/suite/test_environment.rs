@@ -90,7 +90,7 @@ impl TestEnvironment {
             events: AuditLog::none(),
         });
         let workspace = Arc::new(WorkspaceHandle::for_directory(&workspace, &state).unwrap());
-        let context = QueryContext { runner, workspace, time: ANSWER_TIME };
+        let context = QueryContext { runner, workspace, watch: Arc::default(), time: ANSWER_TIME };
         Self {
             _directory: directory,
             programs: None,

@@ -22,6 +22,8 @@ mod names;
 mod paging;
 /// Matching and reports.
 mod text;
+/// Lists that follow a watch.
+mod watching;
 
 use std::path::{Path, PathBuf};
 

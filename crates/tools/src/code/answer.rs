@@ -9,6 +9,7 @@ use carrel_lsp::Answer;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::semantics::Reason;
 use super::symbol_indexes::FreshIndex;
 
 /// The files outside the index that a note names.
@@ -22,12 +23,14 @@ pub(super) enum AnswerSource {
     Semantic,
     /// Syntax trees and names.
     Syntactic,
+    /// A compiler.
+    Compiler,
 }
 
 /// The source of an answer, its completeness and its age.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct AnswerFacts {
-    /// `semantic` from a language server, or `syntactic` from syntax trees and names.
+    /// `semantic` from a language server, `syntactic` from syntax trees and names, or `compiler`.
     source: AnswerSource,
     /// False if something is known to be missing.
     complete: bool,
@@ -37,6 +40,9 @@ pub(super) struct AnswerFacts {
     server: Option<&'static str>,
     /// The reason for which an answer that can be semantic is syntactic.
     unanswered: Option<String>,
+    /// The session was told of that reason before, so that texts leave it out.
+    #[serde(skip)]
+    is_told: bool,
     /// Every write before this time is in the answer.
     as_of: Timestamp,
 }
@@ -46,6 +52,21 @@ impl AnswerFacts {
     pub(super) fn of_file() -> Self {
         let as_of = timestamp(SystemTime::now());
         Self { as_of, ..Self::complete(AnswerSource::Syntactic) }
+    }
+
+    /// Returns the facts of an answer from files that were looked at after this time.
+    pub(super) fn of_files(since: SystemTime, missing: Option<String>) -> Self {
+        Self {
+            complete: missing.is_none(),
+            missing,
+            as_of: timestamp(since),
+            ..Self::complete(AnswerSource::Syntactic)
+        }
+    }
+
+    /// Returns the facts of a compiler's answer about files that it read after this time.
+    pub(super) fn of_compiler(since: SystemTime) -> Self {
+        Self { as_of: timestamp(since), ..Self::complete(AnswerSource::Compiler) }
     }
 
     /// Returns the facts of an answer from the symbol index.
@@ -84,25 +105,41 @@ impl AnswerFacts {
 
     /// Adds the reason for which no server answered.
     #[must_use]
-    pub(super) fn without_server(self, reason: Option<String>) -> Self {
-        Self { unanswered: reason, ..self }
+    pub(super) fn without_server(self, reason: Option<Reason>) -> Self {
+        let is_told = reason.as_ref().is_some_and(|reason| reason.is_told);
+        Self { unanswered: reason.map(|reason| reason.words), is_told, ..self }
+    }
+
+    /// Adds a part that is missing.
+    #[must_use]
+    pub(super) fn but(self, part: &str) -> Self {
+        let missing = self.missing.map_or(part.to_owned(), |missing| format!("{missing}; {part}"));
+        Self { complete: false, missing: Some(missing), ..self }
     }
 
     /// Replaces the facts of the index by those of a later look at it, and keeps the reason for which no server answered.
     #[must_use]
     pub(super) fn with_index(self, now: Self) -> Self {
-        Self { unanswered: self.unanswered, ..now }
+        Self { unanswered: self.unanswered, is_told: self.is_told, ..now }
     }
 
     fn complete(source: AnswerSource) -> Self {
         let as_of = Timestamp::from_millis(0);
-        Self { source, complete: true, missing: None, server: None, unanswered: None, as_of }
+        Self {
+            source,
+            complete: true,
+            missing: None,
+            server: None,
+            unanswered: None,
+            is_told: false,
+            as_of,
+        }
     }
 
     /// Returns lines for the text of a reply about its source and about the part that is missing.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let by_name = |reason: &String| {
-            if reason.is_empty() {
+            if self.is_told {
                 "[by name alone]".to_owned()
             } else {
                 format!("[by name alone: {reason}]")
@@ -133,8 +170,7 @@ impl GoneFiles {
         let rest = self.0.len().saturating_sub(MAX_NAMED_FILES);
         let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
         let gone = format!("gone or unreadable meanwhile: {}{rest}", named.join(", "));
-        let missing = answer.missing.map_or(gone.clone(), |missing| format!("{missing}; {gone}"));
-        AnswerFacts { complete: false, missing: Some(missing), ..answer }
+        answer.but(&gone)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tool `code_edit`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use carrel_code::{
     CodeEdit as Operation, Language, RewriteError, RewriteProblem, TimeBudget, rewrite,
@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::AnswerFacts;
 use super::code_scan::{decoded, unsupported};
 use super::left_out::LeftOut;
 use super::outline::cut;
@@ -68,6 +69,8 @@ pub(super) struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
+    #[serde(flatten)]
+    answer: AnswerFacts,
     /// True if files were changed.
     applied: bool,
     files: Vec<ChangeFacts>,
@@ -78,8 +81,6 @@ pub(super) struct Facts {
     symbols: Vec<String>,
     /// Files that could not be read or parsed, with the reason.
     skipped: Vec<String>,
-    /// Further files that were not looked at.
-    missing: Option<String>,
 }
 
 impl Tool for CodeEdit {
@@ -146,6 +147,7 @@ struct Totals {
 impl EditCall<'_> {
     fn run(&self, files: &WorkspaceFiles, path: &Path, cancel: &Cancel) -> ToolResult<Facts> {
         let writing = if self.input.dry_run { None } else { Some(files.writing()?) };
+        let since = SystemTime::now();
         let (paths, left_out) = self.files(files, path, cancel)?;
         let is_alone = paths.len() == 1 && paths[0] == path;
         let is_cancelled = || cancel.is_cancelled();
@@ -173,7 +175,7 @@ impl EditCall<'_> {
             self.check_known(files, &set)?;
             set.commit(files)?;
         }
-        let reply = self.reply(files, &set, totals);
+        let reply = self.reply(files, &set, totals, since);
         drop(writing);
         Ok(reply)
     }
@@ -299,7 +301,13 @@ impl EditCall<'_> {
         refused.map_or(Ok(()), Err)
     }
 
-    fn reply(&self, files: &WorkspaceFiles, set: &ChangeSet, totals: Totals) -> Reply<Facts> {
+    fn reply(
+        &self,
+        files: &WorkspaceFiles,
+        set: &ChangeSet,
+        totals: Totals,
+        since: SystemTime,
+    ) -> Reply<Facts> {
         let applied = !self.input.dry_run;
         let Totals { matches, replaced, nested, mut symbols, left_out, .. } = totals;
         symbols.dedup();
@@ -337,9 +345,9 @@ impl EditCall<'_> {
         }
         let mut text = cut(&text, self.limit.max(1) * 2);
         left_out.notes("looked at").for_each(|note| line(&mut text, &note));
-        let (skipped, missing) = (left_out.files(), left_out.missing());
+        let (answer, skipped) = (left_out.answer(since, None), left_out.files());
         let files = changed;
-        Reply::text(text, Facts { applied, files, matches, replaced, symbols, skipped, missing })
+        Reply::text(text, Facts { answer, applied, files, matches, replaced, symbols, skipped })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use carrel_code::{
     CodeMatch, CodeSearch, Constraints, Language, ParsedSource, Rule, SearchError, SearchResult,
@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::AnswerFacts;
 use super::left_out::LeftOut;
 use super::outline::cut;
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
@@ -65,6 +66,8 @@ pub(super) struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
+    #[serde(flatten)]
+    answer: AnswerFacts,
     /// Files that were looked at.
     scanned: usize,
     /// Matches in them; with a cut, those until then.
@@ -72,8 +75,6 @@ pub(super) struct Facts {
     matches: Vec<MatchFacts>,
     /// Files that could not be read or parsed, with the reason.
     skipped: Vec<String>,
-    /// Further files that were not looked at.
-    missing: Option<String>,
     /// The scan ended before all files were looked at.
     is_cut: bool,
 }
@@ -109,6 +110,7 @@ impl Tool for CodeScan {
         let most = input.max_results.filter(|most| *most > 0).unwrap_or(DEFAULT_RESULTS);
         let time = context.options.command_settings.timeout.unwrap_or(SCAN_TIME).min(SCAN_TIME);
         run_cancellable(context, move |workspace, cancel| {
+            let since = SystemTime::now();
             let (scan, left_out) = Scan::of(workspace, &below, &question, cancel)?;
             let mut outcome = Outcome::new(most.min(MAX_RESULTS), limit, left_out);
             let is_cancelled = || cancel.is_cancelled();
@@ -119,7 +121,7 @@ impl Tool for CodeScan {
                     break;
                 }
             }
-            Ok(outcome.reply(&scan))
+            Ok(outcome.reply(&scan, since))
         })
         .await
     }
@@ -356,7 +358,7 @@ impl Outcome {
         self.matches.push(MatchFacts { path, line: line_number, last_line, symbol, captures });
     }
 
-    fn reply(self, scan: &Scan) -> Reply<Facts> {
+    fn reply(self, scan: &Scan, since: SystemTime) -> Reply<Facts> {
         let Self { scanned, rows, matches, total, left_out, is_cut, timed_out, .. } = self;
         let mut text = format!("scanned={scanned} matches={total}");
         if total == 0 && timed_out.is_some() {
@@ -378,8 +380,9 @@ impl Outcome {
             line(&mut text, "[cut; max_results shows up to 200, or name a path]");
         }
         left_out.notes("scanned").for_each(|note| line(&mut text, &note));
-        let (skipped, missing) = (left_out.files(), left_out.missing());
-        Reply::text(text, Facts { scanned, total, matches, skipped, missing, is_cut })
+        let answer = left_out.answer(since, is_cut.then_some("matches behind the last one"));
+        let skipped = left_out.files();
+        Reply::text(text, Facts { answer, scanned, total, matches, skipped, is_cut })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use carrel_code::Language;
 use carrel_domain::{Code, Failure, ToolGroup};
@@ -57,7 +57,7 @@ pub(super) struct Input {
 pub(super) struct Facts {
     /// False if a file has no answer, or one that is known to be incomplete.
     complete: bool,
-    /// Answers of language servers, by language.
+    /// Answers by language: of language servers, or of compilers for files that no server answered for.
     answers: BTreeMap<&'static str, AnswerFacts>,
     /// Commands of compilers, for files that no server answered for.
     compilers: Vec<String>,
@@ -223,7 +223,8 @@ impl Outcome {
 
     /// Has compilers check the files that no server answered for.
     async fn ask_compilers(&mut self, context: &ToolContext, deadline: Instant) {
-        for unanswered in self.unanswered.values_mut() {
+        for (language, unanswered) in &mut self.unanswered {
+            let since = SystemTime::now();
             match check_now(context, unanswered.paths.clone(), deadline).await {
                 Err(reason) => {
                     let message = &mut unanswered.failure.message;
@@ -234,6 +235,15 @@ impl Outcome {
                     self.compilers.extend(commands);
                     self.problems.extend(findings.iter().filter_map(Problem::of_finding));
                     unanswered.paths.retain(|path| !files.contains(&shown(path)));
+                    let answer = AnswerFacts::of_compiler(since);
+                    let left = unanswered.paths.len();
+                    let answer = match left {
+                        0 => answer,
+                        _ => answer.but(&format!("{left} file(s) without an answer")),
+                    };
+                    if !files.is_empty() {
+                        self.answers.entry(*language).or_insert(answer);
+                    }
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::answer::{AnswerFacts, GoneFiles};
 use super::find_definition::{MAX_SOURCE_LINE, prepare};
 use super::outline::cut;
 use super::question::{Question, TargetInput};
-use super::semantics::{Semantics, ask, knows, require};
+use super::semantics::{Reason, Semantics, ask, knows, require};
 use super::source_file::SourceFile;
 use super::symbol_indexes::refresh;
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
@@ -111,9 +111,10 @@ impl Tool for FindReferences {
 }
 
 /// Returns the reason for which no server is asked about a name of several definitions.
-fn several(question: &Question) -> Option<String> {
+fn several(question: &Question) -> Option<Reason> {
     let count = question.definitions.len();
-    (count > 1).then(|| format!("{count} definitions share it; name file_path and line of one"))
+    let words = || format!("{count} definitions share it; name file_path and line of one");
+    (count > 1).then(|| Reason::new(words()))
 }
 
 /// The lines of each file that use a symbol.
@@ -168,9 +169,9 @@ async fn show_answer(
     if let (1.., Some(missing)) = (same_name, &answer.incomplete) {
         // What a server that knows a part of the project leaves out may be what is asked for.
         let (server, known) = (answer.server, count(&uses));
-        let reason =
-            format!("{server} knows a part of the project ({missing}) and {known} of these lines");
-        let facts = now.without_server(Some(reason));
+        let reason = format!("{server} knows {known} of these lines");
+        let part = format!("{server} knows a part of the project: {missing}");
+        let facts = now.without_server(Some(Reason::new(reason))).but(&part);
         return show(context, question, (facts, by_name, None), limit).await;
     }
     show(context, question, (facts, uses, Some((outside, same_name))), limit).await

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::AnswerFacts;
 use super::find_definition::prepare;
 use super::question::{Question, TargetInput};
-use super::semantics::require;
+use super::semantics::{Reason, require};
 use super::source_file::SourceFile;
 use crate::files::{WorkspaceFiles, run_cancellable};
 use crate::response::Reply;
@@ -56,7 +56,7 @@ impl Tool for Hover {
         let found = require(context, async |servers, query| servers.hover(query, &place).await);
         let found = match found.await {
             Err(failure) if is_about_servers(failure.code) && !question.definitions.is_empty() => {
-                let answer = by_name.without_server(Some(failure.message));
+                let answer = by_name.without_server(Some(Reason::new(failure.message)));
                 return of_source(context, question, answer).await;
             }
             found => found?,

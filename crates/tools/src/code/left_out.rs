@@ -1,11 +1,13 @@
 //! The files that a call by structure could not look at.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use carrel_code::Language;
 use carrel_domain::{Code, Failure};
 use carrel_search::FileList;
 
+use super::answer::AnswerFacts;
 use crate::files::shown;
 
 /// Files, and languages, that a note names.
@@ -62,6 +64,16 @@ impl LeftOut {
     /// Returns the files for the facts of a reply.
     pub(super) fn files(&self) -> Vec<String> {
         self.files.iter().take(MAX_LISTED).cloned().collect()
+    }
+
+    /// Returns the facts of an answer from the files that were looked at after this time. `rest` names what is missing
+    /// for another reason.
+    pub(super) fn answer(&self, since: SystemTime, rest: Option<&str>) -> AnswerFacts {
+        let parts = [self.missing(), rest.map(str::to_owned)].into_iter().flatten();
+        let parts = parts.collect::<Vec<_>>().join("; ");
+        let skipped = || (!self.files.is_empty()).then(|| "the files in `skipped`".to_owned());
+        let missing = Some(parts).filter(|parts| !parts.is_empty()).or_else(skipped);
+        AnswerFacts::of_files(since, missing)
     }
 
     /// Returns what else was left out, for the facts of a reply.

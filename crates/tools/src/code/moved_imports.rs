@@ -78,9 +78,8 @@ impl MovedImports {
             Semantics::Answered(answer) => {
                 Ok(Some(Self::Known { server: answer.server, edits: answer.value.files }))
             }
-            Semantics::Unanswered(reason) => {
-                Ok((!places.is_empty()).then_some(Self::Left { places, reason }))
-            }
+            Semantics::Unanswered(reason) => Ok((!places.is_empty())
+                .then_some(Self::Left { places, reason: reason.untold().to_owned() })),
         }
     }
 }

@@ -37,8 +37,28 @@ const PROGRAM: &str = "language server";
 #[derive(Debug)]
 pub(super) enum Semantics<T> {
     Answered(Answer<T>),
-    /// The reason why there is no answer, in words.
-    Unanswered(String),
+    Unanswered(Reason),
+}
+
+/// The reason why no server answered.
+#[derive(Clone, Debug)]
+pub(super) struct Reason {
+    /// In words, for the facts of every reply.
+    pub(super) words: String,
+    /// It lasts, and the session was told of it before.
+    pub(super) is_told: bool,
+}
+
+impl Reason {
+    /// Returns a reason that concerns this answer alone.
+    pub(super) fn new(words: impl Into<String>) -> Self {
+        Self { words: words.into(), is_told: false }
+    }
+
+    /// Returns the words for the text of a reply, none if the session was told of them before.
+    pub(super) fn untold(&self) -> &str {
+        if self.is_told { "" } else { &self.words }
+    }
 }
 
 /// Asks the server of a file. All reasons for which there is no answer are words for the reply.
@@ -71,20 +91,20 @@ pub(super) async fn ask_within<T>(
     let answered = tokio::select! {
         answered = asking => answered,
         () = context.cancel().cancelled() => {
-            return Semantics::Unanswered("the call was cancelled".into());
+            return Semantics::Unanswered(Reason::new("the call was cancelled"));
         }
     };
     match answered {
         Ok(Reply::Answer(answer)) => Semantics::Answered(answer),
-        Ok(Reply::NotReady(not_ready)) => Semantics::Unanswered(pending(&not_ready)),
+        Ok(Reply::NotReady(not_ready)) => Semantics::Unanswered(Reason::new(pending(&not_ready))),
         Err(error) => Semantics::Unanswered(once(context, error.to_string())),
     }
 }
 
-/// Returns a reason that lasts, such as a missing program, the first time that a session is told; then nothing.
-fn once(context: &ToolContext, reason: String) -> String {
-    let is_new = context.session.state().told_checks.insert(reason.clone());
-    if is_new { reason } else { String::new() }
+/// Returns a reason that lasts, such as a missing program. Texts have it the first time that a session is told.
+fn once(context: &ToolContext, words: String) -> Reason {
+    let is_told = !context.session.state().told_checks.insert(words.clone());
+    Reason { words, is_told }
 }
 
 /// Asks the server of a file for an answer that nothing can stand in for.
@@ -121,6 +141,7 @@ fn query_context(context: &ToolContext, time: Duration) -> QueryContext {
     QueryContext {
         runner: context.toolbox.runner.clone(),
         workspace: Arc::clone(context.workspace().shared_handle()),
+        watch: context.toolbox.symbols.watch(context.workspace()),
         time: context.options.command_settings.timeout.unwrap_or(time).min(time),
     }
 }

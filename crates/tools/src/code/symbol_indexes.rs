@@ -4,6 +4,9 @@
 //! answer says so, and the rest is parsed in the background. An index that was built is kept on disk beside the
 //! workspace, so that another process or a later server need not build it again.
 //!
+//! The workspace's directories are watched from the first question on, so that later ones look only at what has
+//! changed. Language servers share the watch. It ends [`WATCH_TIME`] after the last question.
+//!
 //! Indexes together stay within [`MAX_BYTES`]: the ones that were asked longest ago are dropped from memory first.
 
 use std::collections::BTreeMap;
@@ -15,7 +18,7 @@ use std::time::{Duration, Instant};
 use carrel_audit::Interface;
 use carrel_code::{IndexError, IndexView, Refreshed, SymbolIndex};
 use carrel_domain::{Code, Failure, sync};
-use carrel_search::Cancel;
+use carrel_search::{Cancel, TreeWatch};
 use tracing::{debug, warn};
 
 use crate::named_workspace::NamedWorkspace;
@@ -35,6 +38,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// The memory of all indexes of a server together.
 const MAX_BYTES: usize = 1 << 30;
+
+/// The time without a question after which a workspace is watched no longer.
+const WATCH_TIME: Duration = Duration::from_mins(10);
 
 /// Files that have to be parsed before an index is worth writing to disk.
 const WORTH_KEEPING: usize = 32;
@@ -56,11 +62,22 @@ pub struct SymbolIndexes {
 struct OpenIndex {
     /// Read from disk on first use, without holding up questions about other workspaces.
     index: OnceLock<SymbolIndex>,
+    watch: Arc<TreeWatch>,
+    /// A task ends the watch.
+    is_ending_watch: AtomicBool,
     asked: Mutex<Option<Instant>>,
     /// Pending files are parsed in the background.
     is_building: AtomicBool,
     /// Files that were parsed since the index was written to disk.
     unsaved: Mutex<usize>,
+}
+
+/// The way in which changed files are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watching {
+    Yes,
+    /// By a walk, as for a process that ends with its answer.
+    No,
 }
 
 /// An index that was brought up to date for a question.
@@ -101,6 +118,13 @@ impl SymbolIndexes {
         }
     }
 
+    /// Returns the watch of a workspace, which ends by itself.
+    pub(crate) fn watch(&self, workspace: &NamedWorkspace) -> Arc<TreeWatch> {
+        let open = self.of(workspace);
+        end_watch_when_unused(&open);
+        Arc::clone(&open.watch)
+    }
+
     /// Calls `use_index` with the index as it is, for a question about one file.
     pub(super) fn with<T>(
         &self,
@@ -122,7 +146,11 @@ pub(super) fn refresh(
     let usual = if is_command_line { COMMAND_LINE_TIME } else { ANSWER_TIME };
     let time = context.toolbox.symbols.only_within.unwrap_or(usual);
     let progress = context.options.progress.as_deref();
-    let fresh = open.refresh_for(workspace, time, cancel, progress)?;
+    if !is_command_line {
+        end_watch_when_unused(&open);
+    }
+    let watching = if is_command_line { Watching::No } else { Watching::Yes };
+    let fresh = open.refresh_for(workspace, (time, watching), cancel, progress)?;
     context.toolbox.symbols.evict(MAX_BYTES);
     if context.toolbox.symbols.only_within.is_some() {
         return Ok(fresh);
@@ -150,7 +178,7 @@ impl OpenIndex {
     fn refresh_for(
         self: &Arc<Self>,
         workspace: &NamedWorkspace,
-        time: Duration,
+        (time, watching): (Duration, Watching),
         cancel: &Cancel,
         progress: Option<&dyn Progress>,
     ) -> Result<FreshIndex, Failure> {
@@ -158,7 +186,7 @@ impl OpenIndex {
         let mut parsed = 0;
         loop {
             let until = (Instant::now() + PROGRESS_EVERY).min(begun + time);
-            let refreshed = self.refresh_until(workspace, until, cancel)?;
+            let refreshed = self.refresh_until(workspace, watching, until, cancel)?;
             parsed += refreshed.parsed;
             let Refreshed { pending, .. } = refreshed;
             if pending > 0
@@ -177,10 +205,15 @@ impl OpenIndex {
     fn refresh_until(
         &self,
         workspace: &NamedWorkspace,
+        watching: Watching,
         until: Instant,
         cancel: &Cancel,
     ) -> Result<Refreshed, Failure> {
-        let refreshed = self.index(workspace).refresh(workspace.files(), until, cancel);
+        let (index, files) = (self.index(workspace), workspace.files());
+        let refreshed = match watching {
+            Watching::Yes => index.refresh_watched(files, &self.watch, until, cancel),
+            Watching::No => index.refresh(files, until, cancel),
+        };
         let refreshed = refreshed.map_err(|IndexError::Walk(error)| Failure::from(error))?;
         if cancel.is_cancelled() {
             return Err(Failure::new(Code::Cancelled, "the call was cancelled"));
@@ -223,7 +256,8 @@ fn build_in_background(open: &Arc<OpenIndex>, workspace: &Arc<NamedWorkspace>) {
     let (open, workspace) = (Arc::downgrade(open), Arc::downgrade(workspace));
     tokio::task::spawn_blocking(move || {
         while let (Some(open), Some(workspace)) = (open.upgrade(), workspace.upgrade()) {
-            let refreshed = open.refresh_until(&workspace, Instant::now() + SLICE, &Cancel::new());
+            let until = Instant::now() + SLICE;
+            let refreshed = open.refresh_until(&workspace, Watching::Yes, until, &Cancel::new());
             if !matches!(refreshed, Ok(Refreshed { pending: 1.., parsed: 1.., .. })) {
                 open.save(&workspace);
                 break;
@@ -231,6 +265,28 @@ fn build_in_background(open: &Arc<OpenIndex>, workspace: &Arc<NamedWorkspace>) {
         }
         if let Some(open) = open.upgrade() {
             open.is_building.store(false, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Ends the watch of a workspace some time after the last question. It needs a runtime, as all in the background.
+fn end_watch_when_unused(open: &Arc<OpenIndex>) {
+    if open.is_ending_watch.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        open.is_ending_watch.store(false, Ordering::Relaxed);
+        return;
+    };
+    let open = Arc::downgrade(open);
+    runtime.spawn(async move {
+        loop {
+            tokio::time::sleep(WATCH_TIME).await;
+            let Some(open) = open.upgrade() else { return };
+            if open.watch.end_if_unused_for(WATCH_TIME) {
+                open.is_ending_watch.store(false, Ordering::Relaxed);
+                return;
+            }
         }
     });
 }
@@ -269,7 +325,8 @@ mod tests {
     fn ask(indexes: &SymbolIndexes, workspace: &NamedWorkspace) -> usize {
         let open = indexes.of(workspace);
         let until = Instant::now() + Duration::from_mins(1);
-        let refreshed = open.refresh_until(workspace, until, &Cancel::new()).unwrap();
+        let refreshed =
+            open.refresh_until(workspace, Watching::Yes, until, &Cancel::new()).unwrap();
         assert_eq!((refreshed.files, refreshed.pending), (1, 0));
         refreshed.parsed
     }

@@ -173,6 +173,7 @@ async fn ask(context: &ToolContext, path: &Path) -> Option<(&'static str, Vec<Di
     let query = QueryContext {
         runner: context.toolbox.runner.clone(),
         workspace: Arc::clone(context.workspace().shared_handle()),
+        watch: context.toolbox.symbols.watch(context.workspace()),
         time: MAX_TIME,
     };
     let servers: &LanguageServers = &context.toolbox.language_servers;

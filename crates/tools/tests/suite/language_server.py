@@ -7,6 +7,9 @@ Positions are [path, line, first character, character behind the last], counted 
     operations   [[kind, path, new path], ...]: what it does to files
     moves        [[path, line, first, last, text], ...]: what new paths of files change
     means        [[path, line, character, path, line, first, last], ...]: definitions of uses
+    uses         [[path, line, first, last], ...]: the references of everything
+    work         [title, message, percentage]: work that never ends
+    failure      what a project that cannot be loaded lacks
 """
 
 import json
@@ -42,8 +45,19 @@ class Server:
             {"textDocument": document(path), "edits": edits} for path, edits in files.items()
         ]
 
+    def report(self, token, value):
+        params = {"token": token, "value": {"kind": "begin"} | value}
+        write({"jsonrpc": "2.0", "method": "$/progress", "params": params})
+
     def initialize(self, params):
         self.root = params["rootUri"]
+        known = answers()
+        if "work" in known:
+            title, message, percentage = known["work"]
+            work = {"title": title, "message": message, "percentage": percentage}
+            self.report("work", work)
+        if "failure" in known:
+            self.report("failure", {"title": "Error", "message": known["failure"]})
         willRename = {"filters": [{"pattern": {"glob": "**"}}]}
         return {
             "capabilities": {
@@ -51,6 +65,7 @@ class Server:
                 "textDocumentSync": 1,
                 "renameProvider": True,
                 "definitionProvider": True,
+                "referencesProvider": True,
                 "workspace": {"fileOperations": {"willRename": willRename}},
             }
         }
@@ -75,11 +90,16 @@ class Server:
                 return [{"uri": self.uri(target), "range": self.range(target_line, first, last)}]
         return []
 
+    def references(self, params):
+        place = lambda path, *range: {"uri": self.uri(path), "range": self.range(*range)}
+        return [place(*use) for use in answers().get("uses", [])]
+
     def answer(self, method, params):
         known = {
             "initialize": self.initialize,
             "textDocument/rename": self.rename,
             "textDocument/definition": self.definition,
+            "textDocument/references": self.references,
             "workspace/willRenameFiles": self.will_rename_files,
         }
         return known[method](params) if method in known else None

@@ -5,6 +5,8 @@
     reason = "tests build the state that agents and people leave behind, and fail by panicking"
 )]
 
+/// The source and the completeness of answers, and reasons for which no server answered.
+mod answer_facts;
 /// Symbols: outlines, reading by name, definitions, references, search and maps.
 mod code;
 /// Search and rewrites by structure.

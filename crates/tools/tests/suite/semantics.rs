@@ -331,6 +331,9 @@ async fn a_compiler_finds_the_problems_where_a_server_cannot() {
     assert!(text.starts_with("1 problem(s) in 1 file(s):\nmain.go:3:"), "{text}");
     assert!(text.contains("[by go vet"), "{text}");
     assert_eq!(answer.structured["complete"], true);
+    let facts = &answer.structured["answers"]["go"];
+    assert_eq!((&facts["source"], &facts["complete"]), (&json!("compiler"), &json!(true)));
+    assert!(facts["as_of"].as_str().is_some(), "{facts}");
     let text = test_env.text("diagnostics", json!({})).await;
     assert!(text.starts_with("1 problem(s) in 2 file(s):\nmain.go:3:"), "{text}");
 }
