@@ -41,7 +41,8 @@ pub use policy::{Network, ResourceLimits, Tier, UnknownPolicyValue, WorkspaceAcc
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
 pub use task::{
-    MAX_FORKS,InvalidId, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId};
+    InvalidId, MAX_FORKS, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId,
+};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
 pub use token_scope::{InvalidTokenScopes, TokenScope, TokenScopes};
 pub use tool_group::{ToolGroup, ToolSelection, UnknownToolGroup};

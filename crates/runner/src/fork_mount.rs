@@ -99,7 +99,10 @@ impl Runner {
 
 impl RunnerInner {
     /// Returns the mounted tree of a fork; none for a workspace that is no overlay.
-    async fn mount_of(&self, workspace: &Arc<Workspace>) -> Result<Option<Arc<ForkMount>>, RunError> {
+    async fn mount_of(
+        &self,
+        workspace: &Arc<Workspace>,
+    ) -> Result<Option<Arc<ForkMount>>, RunError> {
         if workspace.record().fork.is_none() {
             return Ok(None);
         }

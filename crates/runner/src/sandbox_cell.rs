@@ -20,9 +20,7 @@ use carrel_config::TierChoice;
 use carrel_domain::{GrantedNetwork, Network, Tier, WorkspaceAccess, sync};
 use carrel_exec::{Cell, CellError, CellWorkspace, Directory, Spawner};
 use carrel_fsroot::Root;
-use carrel_sandbox::{
-    CommandUser, GitDirectory, Owner, Plan, Policy, UserRange, WorkspaceSource,
-};
+use carrel_sandbox::{CommandUser, GitDirectory, Owner, Plan, Policy, UserRange, WorkspaceSource};
 use tracing::{debug, warn};
 
 use crate::cell_cache::{CellCache, CellKey};

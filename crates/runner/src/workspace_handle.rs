@@ -170,7 +170,8 @@ impl WorkspaceHandle {
         let upper = fork.upper.try_clone().map_err(RunError::Workspace)?;
         let shared = Arc::into_inner(plain.shared).expect("the handle is new");
         let quota = shared.quota.expect("a workspace of a root has a quota");
-        let watcher = counting(QuotaWatcher::new(upper, quota, used)?, shared.counted_home.as_ref())?;
+        let watcher =
+            counting(QuotaWatcher::new(upper, quota, used)?, shared.counted_home.as_ref())?;
         let write_quota = Some(Arc::new(Mutex::new(watcher)));
         Ok(Self::new(directory, SharedState { fork: Some(fork), write_quota, ..shared }))
     }

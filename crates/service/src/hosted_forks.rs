@@ -30,7 +30,8 @@ impl HostedWorkspaces {
                 volume,
                 ..row.clone()
             };
-            if self.store().add_workspace(fork.clone()).await.map_err(ServiceError::from)?.is_none() {
+            if self.store().add_workspace(fork.clone()).await.map_err(ServiceError::from)?.is_none()
+            {
                 rows.push(fork);
             }
         }
@@ -50,8 +51,11 @@ impl HostedWorkspaces {
         count: usize,
     ) -> Result<(), Failure> {
         if rows.len() < count {
-            let message = format!("workspace {base} can have {MAX_FORKS} forks; promote or remove some");
-            return Err(Failure::new(Code::ForkRefused, message).with("workspace_id", base.to_string()));
+            let message =
+                format!("workspace {base} can have {MAX_FORKS} forks; promote or remove some");
+            return Err(
+                Failure::new(Code::ForkRefused, message).with("workspace_id", base.to_string())
+            );
         }
         let mut names = Vec::new();
         for row in rows {
@@ -94,7 +98,9 @@ impl HostedWorkspaces {
     ) -> Result<PromotedFork, Failure> {
         let Some(base) = self.base_of(fork)? else {
             let message = format!("workspace {fork} is no fork");
-            return Err(Failure::new(Code::ForkRefused, message).with("workspace_id", fork.to_string()));
+            return Err(
+                Failure::new(Code::ForkRefused, message).with("workspace_id", fork.to_string())
+            );
         };
         let forks: Vec<_> = self.forks_of(base).await?.iter().map(|row| row.id).collect();
         for id in &forks {

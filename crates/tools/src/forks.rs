@@ -155,7 +155,8 @@ impl Forks {
     async fn pair(&self, fork: &Identifier) -> Result<Pair, Failure> {
         let record = self.workspaces.record(fork)?;
         let Some(Fork { base, .. }) = &record.fork else {
-            let message = format!("{fork} is no fork; `carrel workspace ls` shows the bases of forks");
+            let message =
+                format!("{fork} is no fork; `carrel workspace ls` shows the bases of forks");
             return Err(Failure::new(Code::ForkRefused, message).with("identifier", fork.as_str()));
         };
         let path = self.workspaces.path().join(base.as_str());
@@ -220,7 +221,8 @@ impl Forks {
 /// Takes a snapshot of a base before it is replaced by a fork.
 fn snapshot_before(base: &WorkspaceHandle, fork: &WorkspaceKey) -> Result<SnapshotId, Failure> {
     let directory = base.snapshot_directory()?;
-    let directory = directory.ok_or_else(|| Failure::new(Code::Internal, "a base is a whole workspace"))?;
+    let directory =
+        directory.ok_or_else(|| Failure::new(Code::Internal, "a base is a whole workspace"))?;
     let store = Store::open(directory, base.files().try_clone()?)?;
     let mut request = CreateRequest::unnamed(Reason::Automatic("promote".to_owned()));
     request.description = format!("before the promotion of {fork}");

@@ -53,9 +53,9 @@ pub use carrel_audit::{
 };
 pub use carrel_domain::{Failure, ToolGroup, ToolSelection};
 pub use carrel_exec::{JobId, Owner};
+pub use carrel_fork::Change as ForkChange;
 pub use client_roots::ClientRoots;
 pub use code::SymbolIndexes;
-pub use carrel_fork::Change as ForkChange;
 pub use files::{Upload, UploadedFile};
 pub use forks::{Forks, OtherForks, PromotedFork};
 pub use git::{GitFacts, GitOptions};

@@ -162,7 +162,8 @@ impl RootInner {
         let mut forks = Vec::new();
         for other in self.records().keys()? {
             let record = self.records().read(&other)?;
-            let is_fork = |record: &Record| record.fork.as_ref().is_some_and(|fork| fork.base == *key);
+            let is_fork =
+                |record: &Record| record.fork.as_ref().is_some_and(|fork| fork.base == *key);
             forks.extend(record.filter(is_fork));
         }
         Ok(forks)

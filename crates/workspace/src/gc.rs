@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::git_state::VIEWS;
 use crate::fork::FORKS;
+use crate::git_state::VIEWS;
 use crate::homes::{HOMES, SNAPSHOTS, SYMBOLS};
 use crate::hooks::Hooks;
 use crate::kept::{KEPT, KeptWork};

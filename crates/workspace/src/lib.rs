@@ -41,9 +41,9 @@ mod workspaces;
 
 pub use blocking::blocking;
 pub use create::{Create, Created};
+pub use error::{CwdReason, Error, LocationRule, WorkspaceLocation};
 pub use fork::{Fork, ForkKind, MakeFork};
 pub use freeze::{ChangeRight, FrozenBase};
-pub use error::{CwdReason, Error, LocationRule, WorkspaceLocation};
 pub use gc::{Gc, GcAction, GcReport};
 pub use git_state::{Fingerprint, GitState};
 pub use hooks::{

@@ -90,7 +90,8 @@ impl RootInner {
     fn journal_of(&self, fork: &WorkspaceKey) -> Result<Root, Error> {
         let path = Path::new(FORKS).join(fork.as_str());
         let own = &self.root.own;
-        let opened = own.create_directories(&path, 0o700).and_then(|()| own.open_root_strict(&path));
+        let opened =
+            own.create_directories(&path, 0o700).and_then(|()| own.open_root_strict(&path));
         opened.map_err(Error::files("could not open the directory of a promotion"))
     }
 
@@ -100,7 +101,11 @@ impl RootInner {
     }
 
     /// Finishes the promotion of a fork that a crash interrupted, before its base is used.
-    pub(crate) fn finish_promotion(&self, base: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
+    pub(crate) fn finish_promotion(
+        &self,
+        base: &WorkspaceKey,
+        directory: &Root,
+    ) -> Result<(), Error> {
         for fork in self.forks_of(base)? {
             let path = Path::new(FORKS).join(fork.key.as_str());
             let Ok(journal) = self.root.own.open_root_strict(&path) else { continue };

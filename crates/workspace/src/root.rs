@@ -27,7 +27,8 @@ const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
 const PARTS: [&str; 12] = [
-    "records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SNAPSHOTS, SYMBOLS, FORKS, FROZEN,
+    "records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SNAPSHOTS, SYMBOLS, FORKS,
+    FROZEN,
 ];
 
 #[derive(Debug)]

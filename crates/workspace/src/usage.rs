@@ -124,7 +124,9 @@ impl RootInner {
         let mark = cache.mark(key);
         let as_of = self.clock.now();
         let mut usage = MeasuredUsage { amount: Amount::default(), as_of, incomplete: false };
-        for directory in std::iter::once(directory).chain(&self.open_home(key)?).chain(&self.upper_of(key)?) {
+        for directory in
+            std::iter::once(directory).chain(&self.open_home(key)?).chain(&self.upper_of(key)?)
+        {
             let counted = directory
                 .usage(Path::new("."), UsageLimit::NONE)
                 .map_err(Error::files("could not count the workspace"))?;

@@ -48,7 +48,13 @@ async fn create(request: WorkspaceRequest, Json(new, body): Json<NewForks>) -> R
         return Err(ErrorResponse::field("count", format!("is a number from 1 to {MAX_FORKS}")));
     }
     let work = async {
-        let made = request.api.options.spaces.fork(workspace.id, new.count).await.map_err(ErrorResponse::of_failure)?;
+        let made = request
+            .api
+            .options
+            .spaces
+            .fork(workspace.id, new.count)
+            .await
+            .map_err(ErrorResponse::of_failure)?;
         let mut forks = Vec::with_capacity(made.len());
         for fork in &made {
             forks.push(describe(&request.api, &request.caller, fork).await?);
@@ -60,7 +66,13 @@ async fn create(request: WorkspaceRequest, Json(new, body): Json<NewForks>) -> R
 
 async fn list(request: WorkspaceRequest) -> RouteResult {
     let workspace = request.workspace(TokenScope::Read).await?;
-    let rows = request.api.options.spaces.forks_of(workspace.id).await.map_err(ErrorResponse::of_failure)?;
+    let rows = request
+        .api
+        .options
+        .spaces
+        .forks_of(workspace.id)
+        .await
+        .map_err(ErrorResponse::of_failure)?;
     let mut forks = Vec::with_capacity(rows.len());
     for fork in &rows {
         forks.push(describe(&request.api, &request.caller, fork).await?);
@@ -70,21 +82,25 @@ async fn list(request: WorkspaceRequest) -> RouteResult {
 
 async fn changes(request: WorkspaceRequest) -> RouteResult {
     let workspace = request.workspace(TokenScope::Read).await?;
-    let changes = request.api.options.spaces.fork_changes(workspace.id).await.map_err(ErrorResponse::of_failure)?;
+    let changes = request
+        .api
+        .options
+        .spaces
+        .fork_changes(workspace.id)
+        .await
+        .map_err(ErrorResponse::of_failure)?;
     Ok(ok(&listed(&changes)))
 }
 
-async fn promote(
-    request: WorkspaceRequest,
-    Json(promotion, body): Json<Promotion>,
-) -> RouteResult {
+async fn promote(request: WorkspaceRequest, Json(promotion, body): Json<Promotion>) -> RouteResult {
     let workspace = request.workspace(TokenScope::Write).await?;
     let spaces = &request.api.options.spaces;
     let base = base(&request)?;
     request.caller.check(TokenScope::Write, base)?;
     let others = if promotion.discard_others { OtherForks::Discard } else { OtherForks::Record };
     let work = async {
-        let promoted = spaces.promote(workspace.id, others).await.map_err(ErrorResponse::of_failure)?;
+        let promoted =
+            spaces.promote(workspace.id, others).await.map_err(ErrorResponse::of_failure)?;
         let ended = promoted.ended.iter().map(|(key, snapshot)| EndedFork {
             id: key.to_string(),
             snapshot: snapshot.as_ref().map(ToString::to_string),
@@ -100,10 +116,12 @@ async fn promote(
 }
 
 fn base(request: &WorkspaceRequest) -> Result<carrel_domain::WorkspaceId> {
-    request.api.options.spaces.base_of(request.id).map_err(ErrorResponse::of_failure)?.ok_or_else(|| {
-        let message = format!("workspace {} is no fork", request.id);
-        ErrorResponse::new(Code::ForkRefused, message, json!({ "workspace_id": request.id }))
-    })
+    request.api.options.spaces.base_of(request.id).map_err(ErrorResponse::of_failure)?.ok_or_else(
+        || {
+            let message = format!("workspace {} is no fork", request.id);
+            ErrorResponse::new(Code::ForkRefused, message, json!({ "workspace_id": request.id }))
+        },
+    )
 }
 
 fn listed(changes: &[carrel_tools::ForkChange]) -> ForkChanges {

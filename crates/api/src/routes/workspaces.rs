@@ -161,7 +161,11 @@ async fn remove(request: WorkspaceRequest) -> RouteResult {
 }
 
 /// Returns a workspace with its usage, which the server of its volume measures.
-pub(super) async fn describe(api: &Api, caller: &Caller, workspace: &WorkspaceRow) -> Result<Workspace> {
+pub(super) async fn describe(
+    api: &Api,
+    caller: &Caller,
+    workspace: &WorkspaceRow,
+) -> Result<Workspace> {
     let location = match (&api.options.worker_proxy, workspace.volume) {
         (Some(worker_proxy), Some(_)) => worker_proxy.locate(workspace).await,
         (Some(_) | None, _) => return describe_local(api, workspace).await,

@@ -52,7 +52,8 @@ fn fork_of(created: &Created, base: &Identifier) -> Value {
 pub(super) async fn diff(arguments: DiffArguments, cli: &Invocation) -> Result<ExitCode> {
     let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
     let fork = settings.identifier(&arguments.workspace.identifier)?;
-    let changes = forks(settings, &fork, &arguments.sandbox, cli)?.changes(&fork).await.map_err(refused)?;
+    let changes =
+        forks(settings, &fork, &arguments.sandbox, cli)?.changes(&fork).await.map_err(refused)?;
     let data = json!({ "fork": fork, "changes": list(&changes) });
     cli.print(&data, || {
         if changes.is_empty() {
@@ -65,8 +66,7 @@ pub(super) async fn diff(arguments: DiffArguments, cli: &Invocation) -> Result<E
 pub(super) async fn promote(arguments: PromoteArguments, cli: &Invocation) -> Result<ExitCode> {
     let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
     let fork = settings.identifier(&arguments.workspace.identifier)?;
-    let others =
-        if arguments.discard_others { OtherForks::Discard } else { OtherForks::Record };
+    let others = if arguments.discard_others { OtherForks::Discard } else { OtherForks::Record };
     let forks = forks(settings, &fork, &arguments.sandbox, cli)?;
     let progress = ProgressDisplay::new(cli.progress, "workspace promote");
     let promoted = progress.during(forks.promote(&fork, others)).await;
@@ -118,9 +118,7 @@ fn refused(failure: Failure) -> CliError {
 }
 
 fn list(changes: &[carrel_tools::ForkChange]) -> Vec<Value> {
-    let change = |change: &carrel_tools::ForkChange| {
-        json!({ "path": change.path.to_string_lossy(), "change": change.kind.as_str() })
-    };
+    let change = |change: &carrel_tools::ForkChange| json!({ "path": change.path.to_string_lossy(), "change": change.kind.as_str() });
     changes.iter().map(change).collect()
 }
 

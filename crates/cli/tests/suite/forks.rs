@@ -33,7 +33,10 @@ impl Base {
     fn new(test_env: TestEnvironment) -> Self {
         let path = test_env.managed("200M");
         let base = Self { test_env, path };
-        base.line("X", "mkdir src && echo one > a && echo two > src/b && ln -s a link && git init -q");
+        base.line(
+            "X",
+            "mkdir src && echo one > a && echo two > src/b && ln -s a link && git init -q",
+        );
         base
     }
 
@@ -88,10 +91,14 @@ fn a_fork_begins_as_its_base_and_changes_only_itself() {
     Base::each(|base| {
         let test_env = &base.test_env;
         let made = base.managed(&["fork", "X", "--count", "2"]);
-        let keys: Vec<_> = made["forks"].as_array().unwrap().iter().map(|one| &one["key"]).collect();
+        let keys: Vec<_> =
+            made["forks"].as_array().unwrap().iter().map(|one| &one["key"]).collect();
         assert_eq!(keys, ["X.fork-1", "X.fork-2"], "{test_env}");
         assert_eq!(base.line("X.fork-1", "cat a src/b link"), "one\ntwo\none\n", "{test_env}");
-        base.line("X.fork-1", "echo mine > a; rm src/b; mkdir new; echo x > new/file; chmod 700 src");
+        base.line(
+            "X.fork-1",
+            "echo mine > a; rm src/b; mkdir new; echo x > new/file; chmod 700 src",
+        );
         let read = base.tool("X.fork-1", "Read", &json!({ "file_path": "a" }));
         assert!(read.json.to_string().contains("mine"), "{test_env}: {read:?}");
         let write = json!({ "file_path": "by-tool", "content": "from a tool\n" });
@@ -99,16 +106,28 @@ fn a_fork_begins_as_its_base_and_changes_only_itself() {
         assert_eq!(base.line("X.fork-1", "cat by-tool"), "from a tool\n", "{test_env}");
 
         assert_eq!(base.line("X", "cat a src/b; ls"), "one\ntwo\na\nlink\nsrc\n", "{test_env}");
-        assert_eq!(base.line("X.fork-2", "cat a src/b; ls"), "one\ntwo\na\nlink\nsrc\n", "{test_env}");
+        assert_eq!(
+            base.line("X.fork-2", "cat a src/b; ls"),
+            "one\ntwo\na\nlink\nsrc\n",
+            "{test_env}"
+        );
         let diff = base.managed(&["diff", "X.fork-1"]);
         let changes: Vec<String> = diff["changes"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|one| format!("{} {}", one["change"].as_str().unwrap(), one["path"].as_str().unwrap()))
+            .map(|one| {
+                format!("{} {}", one["change"].as_str().unwrap(), one["path"].as_str().unwrap())
+            })
             .collect();
-        let expected =
-            ["modified a", "added by-tool", "added new", "added new/file", "mode src", "deleted src/b"];
+        let expected = [
+            "modified a",
+            "added by-tool",
+            "added new",
+            "added new/file",
+            "mode src",
+            "deleted src/b",
+        ];
         assert_eq!(changes, expected, "{test_env}");
         assert_eq!(base.managed(&["diff", "X.fork-2"])["changes"], json!([]), "{test_env}");
     });
@@ -141,7 +160,10 @@ fn the_base_is_frozen_while_it_has_forks() {
         base.managed(&["fork", "X"]);
         let done = base.try_line("X", "echo late > a; cat a");
         assert_eq!(done.stdout(), "one\n", "{test_env}: {done:?}");
-        assert!(done.stderr.is_empty() || !done.stderr.contains("panicked"), "{test_env}: {done:?}");
+        assert!(
+            done.stderr.is_empty() || !done.stderr.contains("panicked"),
+            "{test_env}: {done:?}"
+        );
         let write = json!({ "file_path": "late", "content": "late\n" });
         let removal = json!({ "path": "src", "recursive": true });
         let patch = json!({ "patch": "--- a/late\n+++ b/late\n@@ -0,0 +1 @@\n+late\n" });
@@ -167,9 +189,9 @@ fn the_base_is_frozen_while_it_has_forks() {
 fn no_fork_is_made_while_a_command_may_change_the_base() {
     Base::each(|base| {
         let test_env = &base.test_env;
-        let mut command = test_env.exec_in(&base.path, &["-c", "echo started; read line; echo late > late"]);
-        let mut running =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command =
+            test_env.exec_in(&base.path, &["-c", "echo started; read line; echo late > late"]);
+        let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = std::io::BufReader::new(running.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
@@ -199,7 +221,8 @@ fn a_promoted_fork_becomes_its_base_and_the_work_of_the_others_is_kept() {
         ]);
         assert_eq!(promoted["ended"], ended, "{test_env}");
         assert_eq!(base.keys(), ["X"], "{test_env}");
-        let now = "cat a src/c other; ls; stat -c %a a; git status --porcelain; git log --format=%s";
+        let now =
+            "cat a src/c other; ls; stat -c %a a; git status --porcelain; git log --format=%s";
         let expected = "won\nnew\nnew\na\nlink\nother\nsrc\n755\nwon\n";
         assert_eq!(base.line("X", now), expected, "{test_env}");
 
@@ -251,7 +274,10 @@ fn a_fork_has_its_own_quota_which_counts_what_it_changed() {
         base.line("X", "head -c 20M /dev/urandom > large");
         base.managed(&["fork", "X", "--quota", "10M"]);
         base.line("X.fork-1", "head -c 4M /dev/zero > small; wc -c < large");
-        let done = base.try_line("X.fork-1", "for part in $(seq 100); do head -c 2M /dev/urandom >> more; done");
+        let done = base.try_line(
+            "X.fork-1",
+            "for part in $(seq 100); do head -c 2M /dev/urandom >> more; done",
+        );
         assert_eq!(done.json["limit"], "quota", "{test_env}: {done:?}");
         let shown = base.managed(&["show", "X.fork-1", "--recount"]);
         let used = shown["usage_bytes"].as_u64().unwrap();
@@ -269,7 +295,11 @@ fn where_there_are_no_overlays_a_fork_is_a_copy() {
         let diff = base.managed(&["diff", "winner"]);
         assert_eq!(diff["changes"].as_array().unwrap().len(), 6, "{test_env}: {diff}");
         base.managed(&["promote", "winner"]);
-        assert_eq!(base.line("X", "cat a new/deep/file; ls"), "won\nx\na\nlink\nnew\n", "{test_env}");
+        assert_eq!(
+            base.line("X", "cat a new/deep/file; ls"),
+            "won\nx\na\nlink\nnew\n",
+            "{test_env}"
+        );
         assert_eq!(base.line("other", "cat a src/b"), "one\ntwo\n", "{test_env}");
         let refused = base.workspace(&["promote", "other"]);
         assert_eq!(refused.error()["code"], "E_FORK_CONFLICT", "{test_env}: {refused:?}");

@@ -10,7 +10,12 @@ fn fork(base: &Client, count: u8) -> Vec<Client> {
     let made = base.post(&base.at("/forks"), &json!({ "count": count })).expect(200);
     let ids = made["forks"].as_array().unwrap().iter().map(|fork| fork["id"].as_str().unwrap());
     // The token is the base's.
-    ids.map(|id| Client { workspace: id.to_owned(), token: base.token.clone(), address: base.address }).collect()
+    ids.map(|id| Client {
+        workspace: id.to_owned(),
+        token: base.token.clone(),
+        address: base.address,
+    })
+    .collect()
 }
 
 fn run(client: &Client, line: &str) -> Value {
