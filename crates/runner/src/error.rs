@@ -107,7 +107,8 @@ impl Coded for RunError {
             Self::NoTier { .. }
             | Self::Missing { .. }
             | Self::Unreachable { .. }
-            | Self::Trial(_) => Code::SandboxUnavailable,
+            | Self::Trial(_)
+            | Self::ForkWithoutSandbox { .. } => Code::SandboxUnavailable,
             Self::Spawn(error) => error.code(),
             Self::Resources(_) | Self::SshKey { .. } => Code::SpawnFailed,
             Self::Scratch { .. } => Code::Io,
@@ -115,7 +116,6 @@ impl Coded for RunError {
             Self::WorkspaceRemoved { .. } => Code::WorkspaceNotFound,
             Self::ForkInUse { .. } => Code::WorkspaceBusy,
             Self::ForkLost { .. } => Code::ForkConflict,
-            Self::ForkWithoutSandbox { .. } => Code::SandboxUnavailable,
             Self::Overlay(error) => error.code(),
             Self::Files(error) => error.code(),
         }

@@ -81,19 +81,20 @@ pub(super) async fn promote(arguments: PromoteArguments, cli: &Invocation) -> Re
         "fork": fork, "base": base, "changes": list(&changes), "before": before, "ended": ended,
     });
     cli.print(&data, || {
-        let mut lines = text(&changes);
-        lines.push_str(&format!("promoted {fork} into {base}\n"));
-        if let Some(before) = &before {
-            lines.push_str(&format!("the snapshot {before} of {base} has what was there before\n"));
-        }
-        for other in &ended {
-            let (key, snapshot) = (&other["key"], &other["snapshot"]);
-            let key = key.as_str().unwrap_or_default();
-            lines.push_str(&match snapshot.as_str() {
-                Some(name) => format!("ended {key}; its work is the snapshot {name} of {base}\n"),
-                None => format!("ended {key}\n"),
-            });
-        }
+        let mut lines = vec![format!("promoted {fork} into {base}")];
+        lines.extend(
+            before
+                .as_ref()
+                .map(|id| format!("the snapshot {id} of {base} has what was there before")),
+        );
+        lines.extend(ended.iter().map(|other| {
+            let key = other["key"].as_str().unwrap_or_default();
+            match other["snapshot"].as_str() {
+                Some(name) => format!("ended {key}; its work is the snapshot {name} of {base}"),
+                None => format!("ended {key}"),
+            }
+        }));
+        let lines = text(&changes) + &lines.join("\n") + "\n";
         output::write(lines.as_bytes())
     })
 }

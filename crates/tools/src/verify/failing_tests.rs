@@ -80,7 +80,7 @@ impl Tool for RunFailingTests {
         }
         let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_RERUNS).min(MAX_RERUNS);
         let bounds = Bounds::of_tests(input.timeout, input.network);
-        rerun(context, last, failed, limit, bounds).await
+        Box::pin(rerun(context, last, failed, limit, bounds)).await
     }
 }
 
