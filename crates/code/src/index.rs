@@ -267,7 +267,7 @@ impl SymbolIndex {
         std::mem::take(&mut sync::write(&self.state).unconfirmed)
     }
 
-    /// Takes in changes of files. Those that are not parsed before the deadline are kept for the next time.
+    /// Takes in changes of files. Files that are not parsed before the deadline are kept for the next time.
     fn take_in(
         &self,
         root: &Root,

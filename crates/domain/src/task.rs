@@ -116,8 +116,8 @@ ids! {
 pub const MAX_FORKS: u8 = 100;
 
 impl WorkspaceId {
-    /// Returns the id of a fork of this workspace, by its number. It follows from this one, so that whoever may use a
-    /// workspace may use its forks.
+    /// Returns the id of a fork of this workspace, by its number. It follows from this one, so that a token
+    /// for a workspace covers its forks.
     #[must_use]
     pub fn fork(self, number: u8) -> Self {
         let mut hash = Sha256::new();

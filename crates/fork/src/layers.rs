@@ -142,7 +142,7 @@ impl Layers {
         Ok(self.directory.usage(Path::new(UPPER), limit)?)
     }
 
-    /// Removes the layers of a fork, complete or not, whatever their modes are. Missing ones are fine.
+    /// Removes the layers of a fork, complete or not, of any modes. Missing ones are fine.
     pub fn remove(parent: &Root, name: &Path) -> Result<(), LayersError> {
         match parent.remove_tree(name) {
             Err(error) if error.is_not_found() => Ok(()),

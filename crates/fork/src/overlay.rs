@@ -74,7 +74,7 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// Reads the attributes of an entry of a plain tree, without those that look like an overlay's.
+    /// Reads the attributes of an entry of a plain tree, without the ones that look like an overlay's.
     pub(crate) fn of_plain(directory: &Root, name: &Path) -> Result<Self, Error> {
         let mut plain = match directory.entry_attributes(name) {
             Err(error) if error.problem() == Problem::PermissionDenied => {

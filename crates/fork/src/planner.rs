@@ -51,7 +51,7 @@ struct Linked {
 /// A step at the end, for a directory that both have.
 struct Finish {
     step: Step,
-    /// The directory differs, whatever is in it.
+    /// The directory itself differs.
     differs: bool,
 }
 

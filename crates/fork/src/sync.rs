@@ -12,7 +12,7 @@ const THREADS: usize = 16;
 /// Beyond this number the whole file system is synced, with what other programs wrote to it.
 const MAX_SINGLE: usize = 1024;
 
-/// Syncs files and directories of a tree. Those that are gone are left out.
+/// Syncs files and directories of a tree. Missing ones are left out.
 pub(crate) fn sync(root: &Root, paths: &[PathBuf]) -> Result<(), Error> {
     if paths.len() > MAX_SINGLE {
         return root.sync_file_system();

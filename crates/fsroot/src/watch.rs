@@ -1,6 +1,6 @@
 //! Events about the entries of open directories, by inotify.
 //!
-//! The kernel queues an event before the call that caused it returns, so that whoever reads the queue after a write
+//! The kernel queues an event before the call that caused it returns, so that a reader of the queue after a write
 //! has its event. These changes have none:
 //!
 //! - a write through a memory mapping, or by asynchronous I/O of the old kind (`io_submit`): the event comes when the
@@ -44,7 +44,7 @@ pub struct Watcher {
     queue: OwnedFd,
 }
 
-/// A directory of a [`Watcher`]. The same directory has the same number, whatever its path.
+/// A directory of a [`Watcher`]. The same directory has the same number under every path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(i32);
 

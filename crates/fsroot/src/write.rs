@@ -89,7 +89,7 @@ impl Root {
     }
 }
 
-/// Begins a write of exactly this entry: whatever is there under the name is replaced, unless it is a directory.
+/// Begins a write of exactly this entry: an entry under the name is replaced, unless it is a directory.
 pub(crate) fn begin_entry_write(
     root: &Root,
     target: resolve::ResolvedParent<'_>,

@@ -1,7 +1,7 @@
 //! Changes as another user than the server.
 //!
 //! The tree of a fork is an overlay that belongs to a user namespace in which root of the host has no id. A
-//! server that runs as root can read it, but the files that it creates would belong to nobody there, and the
+//! server that runs as root can read it, but the files that it creates would have no owner there, and the
 //! kernel refuses with `EOVERFLOW`. So everything that changes such a tree runs with the effective user and
 //! group of a [`Writer`]. This module is the only place that switches.
 //!

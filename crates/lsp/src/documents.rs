@@ -84,7 +84,7 @@ pub(crate) struct Look {
     /// The time before the files were looked at: every write before it is seen.
     pub(crate) as_of: SystemTime,
     cursor: TreeCursor,
-    /// The files about which something else is known now; nothing about those that have gone.
+    /// The files about which something else is known now; nothing about deleted ones.
     known: Vec<(PathBuf, Option<KnownFile>)>,
     changes: Vec<FileChange>,
     /// The files of the query, and open documents that ignore rules hide.

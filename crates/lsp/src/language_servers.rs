@@ -388,7 +388,7 @@ impl Shared {
 }
 
 impl ServerPool {
-    /// Counts a server as running if the limits leave room for it; the error are those that run.
+    /// Counts a server as running if the limits leave room for it; the error lists the running ones.
     fn count(
         &self,
         policy: &LanguageServerPolicy,
@@ -399,7 +399,7 @@ impl ServerPool {
         let running: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         let memory = running.iter().map(|slot| slot.expected_memory()).sum::<u64>();
         let fits = memory.saturating_add(starting.expected_memory()) <= policy.memory.as_u64();
-        // One server always may run, whatever it takes.
+        // One server may always run, also beyond the limit.
         if running.is_empty() || running.len() < policy.most && fits {
             starting.count_as_running();
             all.push(Arc::downgrade(starting));

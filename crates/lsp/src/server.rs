@@ -411,7 +411,7 @@ impl LanguageServer {
     /// Returns the path of a URI relative to the workspace; the error is the path or URI of anything else.
     pub(crate) fn relative(&self, uri: &str) -> Result<PathBuf, PathBuf> {
         let Some(path) = uri::to_path(uri) else { return Err(uri.into()) };
-        // A path that goes up may lead anywhere, whatever it begins with.
+        // A path that goes up may lead anywhere, also if it begins inside.
         let goes_up = path.components().any(|part| part == Component::ParentDir);
         match path.strip_prefix(self.files.path()) {
             Ok(relative) if !goes_up => Ok(relative.to_owned()),

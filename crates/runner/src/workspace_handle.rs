@@ -225,7 +225,7 @@ impl WorkspaceHandle {
         Ok(writing)
     }
 
-    /// Takes the write lock also while the workspace is frozen, for those who freeze it and for a promotion.
+    /// Takes the write lock also while the workspace is frozen, for freezing and for a promotion.
     pub fn lock_past_freeze(&self) -> Result<WriteGuard<'_>, Error> {
         self.shared.write_lock.take(&self.directory)
     }

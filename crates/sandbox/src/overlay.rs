@@ -4,15 +4,15 @@
 //! own directory, and passes on three descriptors: the root of the merged tree and both namespaces. Then it
 //! ends. A descriptor keeps a namespace with its mounts alive as well as a process does, so no process stays
 //! for a fork; the overlay is unmounted when the last of these descriptors and the last cell that joined
-//! the namespaces are gone, whatever ended them. In the mount namespace everything is as on the host except
+//! the namespaces are gone. In the mount namespace everything is as on the host except
 //! the fork's directory (and, for a server that runs as root, the directory of the layers, which no plan shows).
 //!
 //! The mount has to be in a user namespace, since only there may an ordinary user mount, and `userxattr`
 //! keeps the marks of the overlay in attributes that such a user can write. A server that runs as root
 //! uses the same kind of mount, so that both behave alike and copied-up files keep their owner. Its layers
 //! are id-mapped: the owner on disk becomes the user of the commands. The kernel takes id-mapped layers only
-//! from mounts of the namespace itself. They are attached there by root, which may open them whatever the
-//! modes of the directories above are, and the process becomes an ordinary user of the namespace afterwards.
+//! from mounts of the namespace itself. They are attached there by root, which may open them below
+//! directories of any mode, and the process becomes an ordinary user of the namespace afterwards.
 //!
 //! Layers are named by descriptors (`/proc/self/fd/N`): a path may contain what separates options, and the
 //! options of a mount can be read in `/proc/self/mountinfo` by every command of the fork.

@@ -2,7 +2,7 @@
 //!
 //! The directories that a walk lists are watched. Each is watched before it is listed, and the kernel queues an event
 //! before the call that caused it returns, so that a list which was brought up to date with the queue is no older than
-//! the last write, whoever wrote. Several lists of different files follow one watch, each from a cursor of its own.
+//! the last write, of any process. Several lists of different files follow one watch, each from a cursor of its own.
 //!
 //! ```text
 //! queue ──► events ──► paths in a log, numbered ──► looked at again by each list ──► FileChanges
@@ -97,7 +97,7 @@ pub struct FileChanges {
 }
 
 impl TreeCursor {
-    /// Has files looked at the next time, whatever has happened to them.
+    /// Has files looked at the next time, changed or not.
     pub fn look_again(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         if let Some(position) = &mut self.0 {
             position.again.extend(paths);

@@ -1,7 +1,7 @@
 //! The files of a store, behind one interface.
 //!
 //! Everything that a store keeps passes through [`Disk`], in steps that are system calls: so a test records the
-//! steps, drops those that were not synced, and opens what a power loss would have left.
+//! steps, drops the ones that were not synced, and opens what a power loss would have left.
 
 use std::collections::HashMap;
 use std::fmt::Debug;

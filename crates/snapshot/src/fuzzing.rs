@@ -84,7 +84,7 @@ pub fn segment(bytes: &[u8]) {
     let end = segment::append(&mut stored, segment::Kind::Object, ObjectId::of(bytes), bytes);
     let length = stored.len() as u64;
     let Ok(scanned) = segment::scan(&Memory(stored), "memory", 0) else { return };
-    // Whatever is before it, a whole record is found.
+    // A whole record is found behind any bytes.
     assert_eq!(scanned.end, length);
     assert_eq!(scanned.found.last().map(|found| found.header), Some(end));
 }

@@ -162,7 +162,7 @@ impl<'a> PendingCheckpoint<'a> {
         for (path, (before, content)) in self.before {
             let (present, _) = image(&self.store.workspace, &path);
             let known = self.after.remove(&path).unwrap_or_else(|| present.clone());
-            // Nothing to take back, whatever was there in between.
+            // Nothing to take back: what was there in between is gone.
             let is_as_before = before == if self.is_ahead { known.clone() } else { present };
             if is_as_before && before != Image::Unknown {
                 continue;

@@ -214,7 +214,7 @@ impl Scan<'_> {
         Ok(list)
     }
 
-    /// Looks at the children of a directory; in later rounds at those that were not seen in the first. Returns whether
+    /// Looks at the children of a directory; in later rounds at the ones that were not seen in the first. Returns whether
     /// one was gone.
     fn children(
         &mut self,

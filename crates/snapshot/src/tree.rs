@@ -3,7 +3,7 @@
 //! The list of a directory names its entries in order, with the id of the content of each file and of the list of
 //! each directory, and is stored by its own id like any content. The id of the top list therefore stands for the
 //! whole tree, directories that did not change are stored once for all snapshots, and comparing two trees skips
-//! those that are equal.
+//! the equal ones.
 //!
 //! Recorded are the permission bits, for a file also the time of its last change, and the target of a link.
 //! Owners, extended attributes, set-user-id and hard links are not.

@@ -225,7 +225,7 @@ impl<'a> TreeWriter<'a> {
         self.parent(path)
     }
 
-    /// Compares what is under a name with a recorded entry. A directory is the same whatever is in it.
+    /// Compares what is under a name with a recorded entry. A directory is compared without its entries.
     pub(crate) fn compare(&mut self, path: &Path, node: &Node) -> Result<Present, Error> {
         let (parent, name) = match self.parent(path) {
             Err(error) if is_gone(error.problem()) => return Ok(Present::Missing),

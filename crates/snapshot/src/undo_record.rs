@@ -24,7 +24,7 @@ pub(crate) const MAX_IMAGE_BYTES: u64 = 16 << 20;
 /// The age beyond which a checkpoint is garbage.
 const MAX_AGE: Duration = Duration::from_hours(7 * 24);
 
-/// The owners that have checkpoints. Sessions end without a word, so those that were not active for longest lose theirs.
+/// The owners that have checkpoints. Sessions end without a word, so the ones that were inactive for longest lose theirs.
 const MAX_OWNERS: usize = 64;
 
 /// The bytes of all images together, as they are stored.

@@ -46,7 +46,7 @@ pub struct Fork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForkKind {
-    /// An overlay over the frozen base: made in milliseconds, whatever the size. Needs tier `full`.
+    /// An overlay over the frozen base: made in milliseconds for any size. Needs tier `full`.
     Overlay,
     /// A copy of the tree, for hosts without overlays. The base is frozen while it is made.
     Copy,

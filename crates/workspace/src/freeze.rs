@@ -127,7 +127,7 @@ impl Workspace {
     /// Asks for the right to change the tree, for a command.
     pub fn right_to_change(&self) -> Result<ChangeRight, Error> {
         let (inner, key) = (self.inner(), &self.record().key);
-        // Before the look at the marker: whoever freezes the workspace now is refused.
+        // Before the look at the marker: a freeze from now on is refused.
         let lock = inner.locks().take(&changes_lock(key), Mode::Shared)?;
         let forks = inner.frozen_for(key)?;
         if !forks.is_empty() {

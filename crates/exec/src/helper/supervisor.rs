@@ -79,7 +79,7 @@ impl Main {
         Self { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok(), end: None }
     }
 
-    /// Kills the command's process group: whatever did not ask for a group of its own.
+    /// Kills the command's process group: all processes that did not ask for a group of their own.
     ///
     /// A sweep of the process table is slower than processes that fork and exit, and may have to be
     /// repeated for seconds on a busy machine. Their group ends at once.

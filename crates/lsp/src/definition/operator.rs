@@ -17,7 +17,7 @@ use crate::position::LineBreaks;
 /// The rows of all entries so far.
 static OPERATORS: Mutex<Vec<(ServerEntry, &'static ServerDefinition)>> = Mutex::new(Vec::new());
 
-/// Returns all servers in the order in which they are tried: those that an operator adds, then the built-in ones, of
+/// Returns all servers in the order in which they are tried: the operator's, then the built-in ones, of
 /// which some may be changed.
 pub(crate) fn definitions(entries: &[ServerEntry]) -> Vec<&'static ServerDefinition> {
     let of_name = |name: &str| entries.iter().find(|entry| entry.name == name);

@@ -1,4 +1,4 @@
-//! Problems of a file: asked for where the server can be asked, and otherwise those that it pushes.
+//! Problems of a file: asked for where the server can be asked, and otherwise the ones that it pushes.
 //!
 //! A push belongs to the state before it was made. One counts when it came after the last change of any file, for the
 //! present version of the document: a change of a header or an imported module changes what is wrong with a file that

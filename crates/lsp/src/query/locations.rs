@@ -179,7 +179,7 @@ impl LanguageServer {
     }
 }
 
-/// Reads the elements of a list, and counts those that were not understood.
+/// Reads the elements of a list, and counts the ones that were not understood.
 pub(super) fn read_list<T: serde::de::DeserializeOwned>(value: Value) -> Lenient<T> {
     Lenient::read(value, |element| serde_json::from_value(element).ok())
 }

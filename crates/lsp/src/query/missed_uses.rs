@@ -2,7 +2,7 @@
 //!
 //! After a file of another crate has changed, rust-analyzer 1.95 finds no reference inside of macros such as
 //! `assert_eq!` any more, says nothing, and renames without them. It still knows what each name means when it is asked
-//! about the place. So the other places with the name are asked about, one by one: those that mean the symbol are uses
+//! about the place. So the other places with the name are asked about, one by one: the ones that mean the symbol are uses
 //! that were missed, and a server that has missed one is replaced.
 
 use std::collections::BTreeSet;

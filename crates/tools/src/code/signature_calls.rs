@@ -203,7 +203,7 @@ fn sites(
     Some(lines)
 }
 
-/// Returns the language that stands for those that call each other.
+/// Returns the language that stands for a family of languages that call each other.
 pub(super) fn family(language: Language) -> Language {
     match language {
         Language::JavaScript | Language::Tsx => Language::TypeScript,

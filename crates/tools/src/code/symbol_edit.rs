@@ -93,7 +93,7 @@ where
         let name = shown(&path);
         files.check_masks(&self.text, &name)?;
         let _writing = files.writing()?;
-        // A path that leaves the workspace is refused for that, whatever its name.
+        // A path that leaves the workspace is refused for that, also with an unknown ending.
         let loaded = files.load(&path)?;
         let language = Language::of_path(&path).ok_or_else(|| unsupported(&name))?;
         let before = loaded.document(&name)?;

@@ -24,7 +24,7 @@ const CONTEXT_LINES: usize = 3;
 /// Characters of one line; more of it is data rather than text to read.
 const MAX_LINE_CHARACTERS: usize = 500;
 
-/// The lines that a refused edit would change, or those that are closest to the text it does not find.
+/// The lines that a refused edit would change, or the lines closest to the text it does not find.
 #[derive(Debug)]
 pub(crate) struct RefusedEdit {
     /// The same call succeeds once the lines are shown.

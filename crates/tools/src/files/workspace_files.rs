@@ -96,7 +96,7 @@ impl WorkspaceFiles {
         Self { changes, ..Self::new(&context.toolbox, workspace, session) }
     }
 
-    /// Makes the files of a caller that is no tool, and whose changes nobody undoes.
+    /// Makes the files of a caller that is no tool, and whose changes are not undone.
     pub(crate) fn new(
         toolbox: &Toolbox,
         workspace: Arc<NamedWorkspace>,

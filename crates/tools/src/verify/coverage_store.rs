@@ -2,7 +2,7 @@
 //!
 //! A recording belongs to a project of a workspace and replaces the one before. All sessions that may use the workspace
 //! share it, like the files that it is about. It has the content hashes of its files, by which a later answer tells
-//! whether the lines are still those that ran. `carrel tool` saves recordings between processes.
+//! whether the lines are still the ones that ran. `carrel tool` saves recordings between processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::read_tracker::ContentHash;
 /// Bounds the projects with a recording; the oldest one is dropped first.
 const MAX_PROJECTS: usize = 64;
 
-/// Bounds the saved text of all recordings. Those that do not fit, the newest last, are not saved.
+/// Bounds the saved text of all recordings. Recordings that do not fit, the newest last, are not saved.
 const MAX_SAVED_BYTES: usize = 8 << 20;
 
 /// The recordings of a server, by the path of the workspace and by project.

@@ -53,7 +53,7 @@ impl Feedback {
     }
 }
 
-/// Adds the findings about the files of one call to its reply, and the new hashes of those that the formatter
+/// Adds the findings about the files of one call to its reply, and the new hashes of the files that the formatter
 /// changed, whose paths are returned. Of many files the first few are looked at.
 pub(crate) async fn add_for_files(
     context: &ToolContext,

@@ -104,7 +104,7 @@ impl Tool for TestsCovering {
     }
 }
 
-/// Returns the recordings of the workspace, also those that an earlier process saved.
+/// Returns the recordings of the workspace, also the ones that an earlier process saved.
 fn recorded(context: &ToolContext) -> Vec<Arc<ProjectCoverage>> {
     let saved = context.session.state().saved_coverage.take();
     if let Some(saved) = saved {

@@ -90,12 +90,12 @@ impl Recording {
         self.counts
     }
 
-    /// Returns sentences about tests and files without a recording, and the number of those that are left out.
+    /// Returns sentences about tests and files without a recording, and the number that is left out.
     pub fn gaps(&self) -> (&[String], usize) {
         (&self.gaps, self.gaps_omitted)
     }
 
-    /// Returns the files that a path names: itself, or those that end with it after a slash.
+    /// Returns the files that a path names: itself, or the ones that end with it after a slash.
     pub fn files_named(&self, path: &str) -> Vec<&str> {
         if let Some((file, _)) = self.files.get_key_value(path) {
             return vec![file];
