@@ -197,7 +197,7 @@ impl Store {
         let journal = UndoJournal {
             process: std::process::id(),
             opposite: state.next_checkpoint(),
-            granted: writer.restricted(wanted.iter().map(|(touched, _)| &touched.path)),
+            granted: writer.restricted(wanted.iter().map(|one| &one.touched.path)),
             record: record.clone(),
         };
         disk::replace_cache(&*self.disk, JOURNAL, &journal.to_bytes())?;
@@ -211,23 +211,22 @@ impl Store {
             return Err(UndoError::Write { path, source });
         }
         self.disk.remove(JOURNAL)?;
-        let restored = wanted.iter().map(|(touched, _)| touched.path.clone()).collect();
+        let restored = wanted.iter().map(|one| one.touched.path.clone()).collect();
         Ok(Undone { restored, conflicts, checkpoint: Some(checkpoint) })
     }
 
     /// Returns what is to be written to take a record back, with its content, and what cannot be.
-    #[expect(clippy::type_complexity, reason = "a pair of two lists of pairs, used here only")]
     fn verify_all<'r>(
         &self,
         state: &mut State,
         record: &'r Record,
         progress: Progress,
-    ) -> Result<(Vec<(&'r Touched, Vec<u8>)>, Vec<(PathBuf, Conflict)>), StorageError> {
+    ) -> Result<Verified<'r>, StorageError> {
         let (mut wanted, mut conflicts) = (Vec::new(), Vec::new());
         for touched in &record.touched {
             let is_vacated = record.vacates(&touched.path);
             match self.verify(touched, is_vacated, progress, &mut state.objects)? {
-                Verdict::Restore(content) => wanted.push((touched, content)),
+                Verdict::Restore(content, room) => wanted.push(Wanted { touched, content, room }),
                 Verdict::IsDone => {}
                 Verdict::Conflict(conflict) => conflicts.push((touched.path.clone(), conflict)),
             }
@@ -239,16 +238,16 @@ impl Store {
     fn opposite(
         &self,
         record: &Record,
-        wanted: &[(&Touched, Vec<u8>)],
+        wanted: &[Wanted<'_>],
     ) -> Result<PendingCheckpoint<'_>, UndoError> {
         let label = format!("undo {}", record.id);
         let mut opposite = PendingCheckpoint::new(self, record.owner.clone(), label);
-        let moves = wanted.iter().filter_map(|(touched, _)| Some((touched, touched.moved_to()?)));
+        let moves = wanted.iter().filter_map(|one| Some((one.touched, one.touched.moved_to()?)));
         for (touched, to) in moves {
             opposite.expect(to.to_owned(), Image::Missing);
             opposite.expect(touched.path.clone(), image(&self.workspace, to).0);
         }
-        for (touched, _) in wanted {
+        for Wanted { touched, .. } in wanted {
             match &touched.before {
                 Image::MovedTo(to) => opposite.moved(to, &touched.path)?,
                 before => {
@@ -262,7 +261,7 @@ impl Store {
 
     fn write_back(
         &self,
-        wanted: &[(&Touched, Vec<u8>)],
+        wanted: &[Wanted<'_>],
         granted: &[(PathBuf, u32)],
     ) -> Result<(), (PathBuf, Error)> {
         let mut writer = TreeWriter::new(&self.workspace, Durability::Buffered, Times::Now);
@@ -272,14 +271,14 @@ impl Store {
             move |source| (path, source)
         };
         // What goes, the deepest first, makes room for what comes, the highest first.
-        for (touched, _) in wanted.iter().rev() {
-            remove(&mut writer, touched).map_err(failed(touched))?;
+        for one in wanted.iter().rev().filter(|one| one.room == Room::Occupied) {
+            remove(&mut writer, one.touched).map_err(failed(one.touched))?;
         }
         // What lies in the place of another one goes back first.
-        let targets: Vec<_> = wanted.iter().filter_map(|(touched, _)| touched.moved_to()).collect();
+        let targets: Vec<_> = wanted.iter().filter_map(|one| one.touched.moved_to()).collect();
         let (second, first): (Vec<_>, Vec<_>) =
-            wanted.iter().partition(|(touched, _)| targets.contains(&&*touched.path));
-        for (touched, content) in first.into_iter().chain(second) {
+            wanted.iter().partition(|one| targets.contains(&&*one.touched.path));
+        for Wanted { touched, content, .. } in first.into_iter().chain(second) {
             put(&mut writer, touched, content).map_err(failed(touched))?;
         }
         writer.finish().map_err(|source| (PathBuf::from("."), source))
@@ -361,7 +360,7 @@ impl Store {
                 let is_there = !matches!(image(&self.workspace, to).0, Image::Missing);
                 let is_free = present == Image::Missing || is_vacated;
                 return Ok(match (is_free, is_there) {
-                    (true, true) => Verdict::Restore(Vec::new()),
+                    (true, true) => Verdict::Restore(Vec::new(), Room::Occupied),
                     (false, false) => Verdict::IsDone,
                     _ => Verdict::Conflict(Conflict::Changed),
                 });
@@ -372,10 +371,10 @@ impl Store {
             Verdict::Conflict(Conflict::Unverifiable)
         } else if present == touched.before {
             Verdict::IsDone
-        } else if present == touched.after
-            || (progress == Progress::Some && is_between(&present, &touched.before))
-        {
-            Verdict::Restore(content)
+        } else if present == touched.after {
+            Verdict::Restore(content, Room::Occupied)
+        } else if progress == Progress::Some && is_between(&present, &touched.before) {
+            Verdict::Restore(content, Room::Made)
         } else {
             Verdict::Conflict(Conflict::Changed)
         })
@@ -396,9 +395,28 @@ fn is_between(present: &Image, before: &Image) -> bool {
         || matches!((present, before), (Image::Directory { .. }, Image::Directory { .. }))
 }
 
+/// A path that is to be restored, with the content that it gets.
+struct Wanted<'r> {
+    touched: &'r Touched,
+    content: Vec<u8>,
+    room: Room,
+}
+
+/// What is to be restored, and what cannot be.
+type Verified<'r> = (Vec<Wanted<'r>>, Vec<(PathBuf, Conflict)>);
+
+/// What is under a path that is to be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// What the call left.
+    Occupied,
+    /// Nothing, or the directory that is wanted: an undo that was interrupted got that far.
+    Made,
+}
+
 /// What becomes of a path.
 enum Verdict {
-    Restore(Vec<u8>),
+    Restore(Vec<u8>, Room),
     IsDone,
     Conflict(Conflict),
 }
