@@ -62,6 +62,7 @@ fn ls_prints_its_documented_shape() {
             "path",
             "state",
             "layout",
+            "fork",
             "created_at",
             "last_used_at",
             "usage_bytes",
