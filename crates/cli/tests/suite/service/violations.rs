@@ -34,7 +34,11 @@ const PATH_FIELDS: [&str; 3] = ["path", "paths", "cwd"];
 const IN_WORKSPACE: &str = "/api/workspaces/{workspace_id}";
 
 /// Routes below a workspace that no path, command, network or operation of git reaches.
-const WITHOUT_BOUNDARY: [(&str, &str); 11] = [
+const WITHOUT_BOUNDARY: [(&str, &str); 15] = [
+    ("GET", "/forks"),
+    ("POST", "/forks"),
+    ("GET", "/changes"),
+    ("POST", "/promote"),
     ("GET", ""),
     ("DELETE", ""),
     ("GET", "/usage"),
