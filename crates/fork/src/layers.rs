@@ -119,6 +119,11 @@ impl Layers {
         (path.join(UPPER), path.join(WORK))
     }
 
+    /// Returns whether layers can be mounted, also again. It changes nothing, so they may be mounted now.
+    pub fn readiness(&self) -> Result<Readiness, LayersError> {
+        Ok(if self.boot()? == this_boot()? { Readiness::Ready } else { Readiness::OtherBoot })
+    }
+
     /// Makes layers that were mounted before, and are not mounted now, ready for another mount.
     pub fn prepare(&self) -> Result<Readiness, LayersError> {
         if self.boot()? != this_boot()? {

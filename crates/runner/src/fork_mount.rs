@@ -15,7 +15,7 @@ use carrel_exec::OverlayMount;
 use carrel_fork::{Layers, Readiness};
 use carrel_fsroot::{Root, Writer};
 use carrel_sandbox::{
-    GitDirectory, OverlayDirectories, OverlayPlan, Owner, Plan, Policy, WorkspaceSource,
+    GitDirectory, OverlayDirectories, OverlayPlan, Owner, Plan, Policy, UsedLayers, WorkspaceSource,
 };
 use carrel_workspace::{Amount, Workspace};
 
@@ -115,6 +115,13 @@ impl RunnerInner {
         if let Some(mount) = mounted.upgrade() {
             return Ok(Some(mount));
         }
+        // Idle cells of an earlier mount keep the lock of the layers.
+        let idle = self.cells.cache.take_idle(workspace.files().path());
+        let drop_all = move || {
+            drop(idle);
+            Ok(())
+        };
+        self.files(drop_all).await?;
         let mount = Arc::new(self.mount(workspace, &base, layers).await?);
         *mounted = Arc::downgrade(&mount);
         Ok(Some(mount))
@@ -130,11 +137,14 @@ impl RunnerInner {
             return Err(RunError::ForkWithoutSandbox { fork: workspace.files().path().to_owned() });
         }
         let place = workspace.files();
-        let ready = layers.prepare().map_err(carrel_workspace::Error::from)?;
+        let ready = layers.readiness().map_err(carrel_workspace::Error::from)?;
         if ready == Readiness::OtherBoot {
             return Err(RunError::ForkLost { fork: place.path().to_owned() });
         }
         let plan = self.overlay_plan(workspace, base, layers.directory())?;
+        // Layers of this boot have lost nothing, although nothing of them is synced. The spawner makes them ready
+        // under their lock: another process may have them mounted.
+        let plan = plan.with_used_layers(UsedLayers::Accept);
         let spawner = self.options.spawner.get()?;
         let directories = OverlayDirectories {
             lower: base.as_fd(),

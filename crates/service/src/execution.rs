@@ -180,7 +180,13 @@ impl Execution {
     async fn create_task_directory(&self, workspace: &Arc<OpenWorkspace>) -> bool {
         let workspace = Arc::clone(workspace);
         let path = step_runner::task_directory(self.claim.task);
-        let made = move || workspace.named_workspace().files().create_directories(&path, 0o700);
+        let made = move || {
+            let named = workspace.named_workspace();
+            // Not in a workspace that is frozen for forks.
+            let _writing = named.handle().lock_for_writing()?;
+            let made = named.files().create_directories(&path, 0o700);
+            made.map_err(carrel_workspace::Error::files("could not make a directory"))
+        };
         match tokio::task::spawn_blocking(made).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {

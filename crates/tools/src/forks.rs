@@ -17,7 +17,7 @@ use carrel_domain::{Code, Failure, Identifier, WorkspaceKey};
 use carrel_fork::Change;
 use carrel_fsroot::Durability;
 use carrel_runner::{Runner, WorkspaceHandle};
-use carrel_snapshot::{CreateRequest, Reason, SameName, SnapshotId, SnapshotName, Store};
+use carrel_snapshot::{CreateError, CreateRequest, Reason, SnapshotId, SnapshotName, Store};
 use carrel_workspace::{
     Amount, Created, Fork, ForkKind, Hooks, MakeFork, Quota, Record, RemovalLock, UnsavedWork,
     Workspace, Workspaces,
@@ -84,19 +84,35 @@ impl Forks {
             let frozen = workspaces.freeze(&base)?;
             // A tool that began before is over then, and none begins after.
             drop(handle.lock_past_freeze()?);
-            let mut made = Vec::with_capacity(requests.len());
+            let (mut made, mut failed) = (Vec::with_capacity(requests.len()), None);
             for request in &requests {
-                made.push(workspaces.fork(&frozen, request)?);
+                match workspaces.fork(&frozen, request) {
+                    Ok(fork) => made.push(fork),
+                    Err(error) => {
+                        failed = Some(Failure::from(error));
+                        break;
+                    }
+                }
             }
-            Ok(made)
+            Ok((made, failed))
         });
-        let made = made.await?;
-        if let Some(first) = made.first() {
+        let (made, failed) = made.await?;
+        let failed = match (failed, made.first()) {
             // A host that cannot mount it is better found now than by the first command.
-            let fork = Arc::new(own.workspaces.open(&first.record.identifier).await?);
-            own.runner.open_counted(fork, Amount::default()).await?;
+            (None, Some(first)) => own.try_mount(&first.record.identifier).await.err(),
+            (failed, _) => failed,
+        };
+        let Some(failed) = failed else { return Ok(made) };
+        for fork in &made {
+            let locked = own.lock(&fork.record).await?;
+            own.workspaces.remove_locked(locked, UnsavedWork::Discard, &own.hooks).await?;
         }
-        Ok(made)
+        Err(failed)
+    }
+
+    async fn try_mount(&self, fork: &Identifier) -> Result<(), Failure> {
+        let fork = Arc::new(self.workspaces.open(fork).await?);
+        Ok(self.runner.open_counted(fork, Amount::default()).await.map(drop)?)
     }
 
     /// Lists what a fork changed against its base.
@@ -114,7 +130,16 @@ impl Forks {
     ) -> Result<PromotedFork, Failure> {
         let Pair { fork, base } = self.pair(fork).await?;
         let base_identifier = base.record().identifier.clone();
-        let rest = self.others(&fork, &base)?;
+        // From here on no fork is made, and the base does not thaw.
+        let frozen = {
+            let (workspaces, identifier) = (self.workspaces.clone(), base_identifier.clone());
+            blocking(move || Ok(workspaces.freeze(&identifier)?)).await?
+        };
+        let winner = self.lock(&fork).await?;
+        let mut rest = Vec::new();
+        for other in self.others(&fork, &base)? {
+            rest.push(self.lock(&other).await?);
+        }
         let drift = self.drift(&fork, &base).await?;
         if !drift.is_empty() {
             return Err(changed(&fork, &base, &drift));
@@ -125,24 +150,29 @@ impl Forks {
                 OtherForks::Record => self.record(other, &base).await?,
                 OtherForks::Discard => None,
             };
-            ended.push((other.key.clone(), recorded));
+            ended.extend(other.record().map(|record| (record.key.clone(), recorded)));
         }
-        let locked = self.lock(&fork).await?;
-        for other in &rest {
-            self.remove(other).await?;
-        }
-        let handle = self.runner.open(&base).await?;
+        let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
         let workspaces = self.workspaces.clone();
-        let promoted = blocking(move || {
-            let frozen = workspaces.freeze(&base.record().identifier)?;
+        let moved = blocking(move || {
             let writing = handle.lock_past_freeze()?;
             let before = snapshot_before(&handle, &fork.key)?;
-            let promoted = workspaces.promote(&locked, &base, Durability::Synced)?;
-            drop((writing, frozen));
-            Ok((promoted, before, locked))
+            workspaces.mark_ending(&rest, true)?;
+            let promoted = match workspaces.promote(&winner, &base, Durability::Synced) {
+                Ok(promoted) => promoted,
+                Err(error) => {
+                    workspaces.mark_ending(&rest, false)?;
+                    return Err(error.into());
+                }
+            };
+            drop(writing);
+            Ok((promoted, before, winner, rest))
         });
-        let (promoted, before, locked) = promoted.await?;
-        self.workspaces.remove_locked(locked, UnsavedWork::Discard, &self.hooks).await?;
+        let (promoted, before, winner, rest) = moved.await?;
+        drop(frozen);
+        for done in std::iter::once(winner).chain(rest) {
+            self.workspaces.remove_locked(done, UnsavedWork::Discard, &self.hooks).await?;
+        }
         let before = (!promoted.changes.is_empty()).then_some(before);
         Ok(PromotedFork { base: base_identifier, changes: promoted.changes, before, ended })
     }
@@ -177,32 +207,31 @@ impl Forks {
         blocking(move || Ok(workspaces.drift(&fork, &base)?)).await
     }
 
-    /// Records the tree of a fork as a snapshot of its base; none if it changed nothing.
+    /// Records the tree of a locked fork as a snapshot of its base; none if it changed nothing.
     async fn record(
         &self,
-        fork: &Record,
+        fork: &RemovalLock,
         base: &Arc<Workspace>,
     ) -> Result<Option<SnapshotName>, Failure> {
-        let opened = Arc::new(self.workspaces.open(&fork.identifier).await?);
+        let Some(opened) = self.workspaces.open_locked(fork)? else { return Ok(None) };
+        let record = opened.record().clone();
+        let (workspaces, tree) = (self.workspaces.clone(), base.files().try_clone()?);
+        let (changed, record) =
+            blocking(move || Ok((!workspaces.changes(&record, &tree)?.is_empty(), record))).await?;
+        if !changed {
+            return Ok(None);
+        }
+        let path = opened.files().path().to_owned();
         let handle = self.runner.open_counted(opened, Amount::default()).await?;
-        let base = self.runner.open(base).await?;
-        let (workspaces, fork) = (self.workspaces.clone(), fork.clone());
-        blocking(move || {
-            let key = &fork.key;
-            if workspaces.changes(&fork, base.files())?.is_empty() {
-                return Ok(None);
-            }
-            let name = SnapshotName::new(format!("fork-{key}"))
-                .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        let base = self.runner.open_counted(Arc::clone(base), Amount::default()).await?;
+        let recorded = blocking(move || {
             let Some(directory) = base.snapshot_directory()? else { return Ok(None) };
             let store = Store::open(directory, handle.files().try_clone()?)?;
-            let mut request = CreateRequest::named(name.clone());
-            request.same_name = SameName::Replaced;
-            request.description = format!("the work of the fork {key}");
-            store.create(&request)?;
-            Ok(Some(name))
-        })
-        .await
+            record_under_free_name(&store, &record.key).map(Some)
+        });
+        let recorded = recorded.await;
+        self.runner.end_fork(&path).await?;
+        recorded
     }
 
     /// Locks a fork that nothing uses any more, and ends its mount.
@@ -210,12 +239,23 @@ impl Forks {
         self.runner.end_fork(&self.workspaces.path().join(fork.key.as_str())).await?;
         Ok(self.workspaces.lock_for_removal(fork.identifier.clone()).await?)
     }
+}
 
-    async fn remove(&self, fork: &Record) -> Result<(), Failure> {
-        let locked = self.lock(fork).await?;
-        self.workspaces.remove_locked(locked, UnsavedWork::Discard, &self.hooks).await?;
-        Ok(())
+/// Takes a snapshot of a fork's tree under a name that says which fork it was. Numbers of forks come back, so the name may
+/// be taken by an earlier one.
+fn record_under_free_name(store: &Store, fork: &WorkspaceKey) -> Result<SnapshotName, Failure> {
+    for number in 1.. {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let name = SnapshotName::new(format!("fork-{fork}{suffix}"))
+            .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        let mut request = CreateRequest::named(name.clone());
+        request.description = format!("the work of the fork {fork}");
+        match store.create(&request) {
+            Err(CreateError::NameTaken { .. }) => {}
+            created => return created.map(|_| name).map_err(Failure::from),
+        }
     }
+    unreachable!("there is always another number")
 }
 
 /// Takes a snapshot of a base before it is replaced by a fork.

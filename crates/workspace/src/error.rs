@@ -60,6 +60,8 @@ pub enum Error {
     ForkOfFork { key: WorkspaceKey, base: WorkspaceKey },
     #[error("workspace {key} has {most} forks, the most there may be; promote or remove some")]
     TooManyForks { key: String, most: u8 },
+    #[error("the promotion of {fork} was interrupted; the next use of {base} finishes it")]
+    PromotionInterrupted { fork: String, base: String },
     #[error("the base {base} of the fork is gone")]
     BaseGone { base: String },
     #[error(transparent)]
@@ -178,7 +180,7 @@ impl Coded for Error {
             Self::Busy { .. } | Self::Changing { .. } => Code::WorkspaceBusy,
             Self::Frozen { .. } => Code::WorkspaceFrozen,
             Self::ForkOfFork { .. } | Self::TooManyForks { .. } => Code::ForkRefused,
-            Self::BaseGone { .. } => Code::ForkConflict,
+            Self::PromotionInterrupted { .. } | Self::BaseGone { .. } => Code::ForkConflict,
             Self::Layers(error) => error.code(),
             Self::Copy(error) => error.code(),
             Self::Changes(error) => error.code(),
@@ -219,6 +221,7 @@ impl Coded for Error {
             Self::Changing { key } => json!({ "key": key }),
             Self::ForkOfFork { key, base } => json!({ "key": key, "base": base }),
             Self::TooManyForks { key, most } => json!({ "key": key, "most": most }),
+            Self::PromotionInterrupted { fork, base } => json!({ "key": fork, "base": base }),
             Self::BaseGone { base } => json!({ "base": base }),
             Self::Layers(error) => error.detail(),
             Self::Copy(error) => error.detail(),

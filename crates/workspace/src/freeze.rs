@@ -171,7 +171,10 @@ impl RootInner {
 
     fn overlays_of(&self, key: &WorkspaceKey) -> Result<Vec<Record>, Error> {
         let mut forks = self.forks_of(key)?;
-        forks.retain(|fork| fork.fork.as_ref().is_some_and(|fork| fork.kind == ForkKind::Overlay));
+        let is_overlay =
+            |fork: &Record| fork.fork.as_ref().is_some_and(|fork| fork.kind == ForkKind::Overlay);
+        // One that is being removed is of no use any more, and its base not held for it.
+        forks.retain(|fork| is_overlay(fork) && fork.state != State::Removing);
         Ok(forks)
     }
 
@@ -212,7 +215,8 @@ impl RootInner {
     }
 
     fn thaw_without_forks(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        if !self.overlays_of(key)?.is_empty() {
+        // All records are read only where there may be forks: one of them may be damaged.
+        if !self.is_frozen(key)? || !self.overlays_of(key)?.is_empty() {
             return Ok(());
         }
         match self.root.own.remove_file(&marker(key)) {

@@ -52,6 +52,11 @@ impl Lock {
         self.has_note = self.file.write_all_at(note.as_bytes(), 0).is_ok();
     }
 
+    /// Returns a second handle of the same lock, which is held until both are dropped.
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        Ok(Self { file: self.file.try_clone()?, has_note: false })
+    }
+
     /// Returns a descriptor that keeps the lock held while it is open in any process.
     pub(crate) fn share(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())

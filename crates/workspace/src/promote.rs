@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use crate::error::Error;
 use crate::fork::{FORKS, ForkKind};
 use crate::lock::Mode;
-use crate::record::Record;
+use crate::record::{Record, State};
 use crate::remove::RemovalLock;
 use crate::trash::TRASH;
 use crate::workspace::Workspace;
@@ -41,12 +41,16 @@ impl Workspaces {
 
     /// Returns what a fork changed against its base.
     pub fn changes(&self, fork: &Record, base: &Root) -> Result<Vec<Change>, Error> {
-        let limits = Limits::default();
-        let tree = self.inner.changed_tree(fork)?;
-        Ok(match kind(fork) {
-            ForkKind::Overlay => carrel_fork::changes(base, &tree, limits)?,
-            ForkKind::Copy => carrel_fork::changes_of_copy(base, &tree, limits)?,
-        })
+        self.inner.changes_of(fork, base)
+    }
+
+    /// Marks the forks that end with a promotion before it begins, so that none is used after it; or takes that back.
+    pub fn mark_ending(&self, forks: &[RemovalLock], is_ending: bool) -> Result<(), Error> {
+        let state = if is_ending { State::Removing } else { State::Ready };
+        for fork in forks {
+            self.inner.update(&fork.key, |record| record.state = state)?;
+        }
+        Ok(())
     }
 
     /// Moves what a fork changed into its base. The fork is locked for removal and not mounted; the caller holds the
@@ -74,6 +78,27 @@ impl Workspaces {
 impl RootInner {
     pub(crate) fn layers(&self, fork: &WorkspaceKey) -> Result<Layers, Error> {
         Ok(Layers::open(&self.all_layers()?, Path::new(fork.as_str()))?)
+    }
+
+    /// Fails for a fork that changed something: its work is saved nowhere else.
+    pub(crate) fn refuse_changed_fork(&self, fork: &Record) -> Result<(), Error> {
+        let Some(of) = &fork.fork else { return Ok(()) };
+        let Some(base) = self.open_directory(&of.base)? else { return Ok(()) };
+        let count = self.changes_of(fork, &base)?.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let reasons = vec![format!("{count} changes against its base {}", of.base)];
+        Err(Error::Dirty { key: fork.key.to_string(), reasons })
+    }
+
+    fn changes_of(&self, fork: &Record, base: &Root) -> Result<Vec<Change>, Error> {
+        let limits = Limits::default();
+        let tree = self.changed_tree(fork)?;
+        Ok(match kind(fork) {
+            ForkKind::Overlay => carrel_fork::changes(base, &tree, limits)?,
+            ForkKind::Copy => carrel_fork::changes_of_copy(base, &tree, limits)?,
+        })
     }
 
     /// Opens the directory with what a fork changed: its upper layer, or the whole copy.
@@ -107,32 +132,56 @@ impl RootInner {
         directory: &Root,
     ) -> Result<(), Error> {
         for fork in self.forks_of(base)? {
-            let path = Path::new(FORKS).join(fork.key.as_str());
-            let Ok(journal) = self.root.own.open_root_strict(&path) else { continue };
-            let unfinished = carrel_fork::is_unfinished(&journal);
-            if !unfinished.map_err(Error::files("could not look for a promotion"))? {
-                continue;
-            }
+            let Some(journal) = self.unfinished_promotion(&fork.key)? else { continue };
             // Its holder is promoting the fork right now.
             let Some(_lock) = self.locks().attempt(fork.key.as_str(), Mode::Exclusive)? else {
                 continue;
             };
-            let (tree, trash) = (self.changed_tree(&fork)?, self.trash_directory()?);
-            let server = Server { journal: &journal, trash: &trash };
-            match carrel_fork::recover(directory, &tree, server)? {
-                Recovery::Nothing => {}
-                Recovery::Finished(promoted) => {
-                    let changes = promoted.changes.len();
-                    info!(fork = %fork.key, %base, changes, "Finished an interrupted promotion");
-                }
-                Recovery::Damaged => {
-                    warn!(fork = %fork.key, %base, "A promotion was interrupted and its journal is damaged; restore the snapshot from before it");
-                    let given_up = carrel_fork::abandon(&journal);
-                    given_up.map_err(Error::files("could not give up a promotion"))?;
-                }
-            }
+            self.finish_promotion_of(&fork, directory, &journal)?;
         }
         Ok(())
+    }
+
+    /// Finishes the promotion of a locked fork. What is left of the fork is of no use then, and goes with the next
+    /// clean-up.
+    fn finish_promotion_of(&self, fork: &Record, base: &Root, journal: &Root) -> Result<(), Error> {
+        let (tree, trash) = (self.changed_tree(fork)?, self.trash_directory()?);
+        match carrel_fork::recover(base, &tree, Server { journal, trash: &trash })? {
+            Recovery::Nothing => return Ok(()),
+            Recovery::Finished(promoted) => {
+                let changes = promoted.changes.len();
+                info!(fork = %fork.key, changes, "Finished an interrupted promotion");
+            }
+            Recovery::Damaged => {
+                warn!(fork = %fork.key, "A promotion was interrupted and its journal is damaged; restore the snapshot from before it");
+                let given_up = carrel_fork::abandon(journal);
+                given_up.map_err(Error::files("could not give up a promotion"))?;
+            }
+        }
+        self.mark_ending(&fork.key).map(drop)
+    }
+
+    /// Marks a locked fork as being removed: nothing opens it again, and clean-up finishes the removal.
+    pub(crate) fn mark_ending(&self, fork: &WorkspaceKey) -> Result<Option<Record>, Error> {
+        self.update(fork, |record| record.state = State::Removing)
+    }
+
+    /// Returns the journal of a fork whose promotion was interrupted.
+    pub(crate) fn unfinished_promotion(&self, fork: &WorkspaceKey) -> Result<Option<Root>, Error> {
+        let path = Path::new(FORKS).join(fork.as_str());
+        let Ok(journal) = self.root.own.open_root_strict(&path) else { return Ok(None) };
+        let unfinished = carrel_fork::is_unfinished(&journal);
+        let unfinished = unfinished.map_err(Error::files("could not look for a promotion"))?;
+        Ok(unfinished.then_some(journal))
+    }
+
+    /// Finishes the interrupted promotion of a locked fork that is about to be removed.
+    pub(crate) fn finish_before_removal(&self, fork: &Record) -> Result<(), Error> {
+        let Some(of) = &fork.fork else { return Ok(()) };
+        let (journal, base) =
+            (self.unfinished_promotion(&fork.key)?, self.open_directory(&of.base)?);
+        let (Some(journal), Some(base)) = (journal, base) else { return Ok(()) };
+        self.finish_promotion_of(fork, &base, &journal)
     }
 }
 

@@ -141,7 +141,18 @@ impl Workspaces {
         hooks: &Hooks,
     ) -> Result<Removed, Error> {
         let key = target.key.clone();
-        self.blocking(move |inner| inner.refuse_with_forks(&key)).await?;
+        let record = target.record.clone();
+        self.blocking(move |inner| {
+            inner.refuse_with_forks(&key)?;
+            let Some(record) = record.filter(|record| record.fork.is_some()) else { return Ok(()) };
+            inner.finish_before_removal(&record)?;
+            if unsaved == UnsavedWork::Discard {
+                Ok(())
+            } else {
+                inner.refuse_changed_fork(&record)
+            }
+        })
+        .await?;
         if unsaved != UnsavedWork::Discard || hooks.has(Hook::BeforeRemove) {
             target.lock.note("removing");
         }
@@ -256,6 +267,9 @@ impl RootInner {
         target: RemovalLock,
         unsaved: Vec<String>,
     ) -> Result<Removed, Error> {
+        if let Some(record) = &target.record {
+            self.finish_before_removal(record)?;
+        }
         let kept = match &target.directory {
             Some(directory) if !unsaved.is_empty() => {
                 Some(self.keep(&target.key, target.record.clone(), directory, unsaved)?)

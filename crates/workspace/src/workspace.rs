@@ -19,6 +19,7 @@ use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{Lock, Mode};
 use crate::quota::Amount;
 use crate::record::{Record, State};
+use crate::remove::RemovalLock;
 use crate::usage::Freshness;
 use crate::workspaces::{RootInner, Workspaces};
 
@@ -53,6 +54,10 @@ impl Workspaces {
         if record.state != State::Ready {
             return Err(inner.not_found(identifier));
         }
+        if let (Some(fork), Some(_)) = (&record.fork, inner.unfinished_promotion(&key)?) {
+            let (fork, base) = (key.to_string(), fork.base.to_string());
+            return Err(Error::PromotionInterrupted { fork, base });
+        }
         if inner.frozen_since(&key)?.is_some() {
             inner.finish_promotion(&key, &directory)?;
         }
@@ -63,6 +68,19 @@ impl Workspaces {
             record = used.ok().flatten().unwrap_or(record);
         }
         Ok(Workspace { workspaces: self, record, directory, lock })
+    }
+
+    /// Opens a workspace that the caller has locked for removal; none without a record and a directory. It has a
+    /// share of that lock.
+    pub fn open_locked(&self, locked: &RemovalLock) -> Result<Option<Workspace>, Error> {
+        let (Some(record), Some(directory)) = (&locked.record, &locked.directory) else {
+            return Ok(None);
+        };
+        let directory =
+            directory.try_clone().map_err(Error::files("could not open the workspace"))?;
+        let lock =
+            locked.lock.duplicate().map_err(|error| Error::Interrupted(error.to_string()))?;
+        Ok(Some(Workspace { workspaces: self.clone(), record: record.clone(), directory, lock }))
     }
 
     /// Opens the ready workspace at an absolute path, as [`Workspaces::open`] does.

@@ -326,3 +326,83 @@ fn a_fork_of_a_server_that_runs_as_root_belongs_to_the_owner_of_its_base() {
     let top = owner(".");
     assert_eq!([owner("file"), owner("dir"), owner("by-tool")], [top; 3]);
 }
+
+#[test]
+fn a_second_process_on_a_fork_is_refused_and_harms_nothing() {
+    Base::each(|base| {
+        let test_env = &base.test_env;
+        base.managed(&["fork", "X"]);
+        let fork = base.root().join("X.fork-1");
+        let line = "echo started; read line; echo more >> a && rm src/b && cat a";
+        let mut command = test_env.exec_in(&fork, &["-c", line]);
+        let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = std::io::BufReader::new(running.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let second = base.try_line("X.fork-1", "true");
+        assert_eq!(second.error()["code"], "E_WORKSPACE_BUSY", "{test_env}: {second:?}");
+        drop(running.stdin.take());
+        let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
+        assert!(running.wait().unwrap().success(), "{test_env}: {rest:?}");
+        assert_eq!(rest, ["one", "more"], "{test_env}");
+    });
+}
+
+#[test]
+fn changed_forks_count_as_unsaved_and_keep_their_snapshots_apart() {
+    Base::each(|base| {
+        let test_env = &base.test_env;
+        for round in ["first", "second"] {
+            base.managed(&["fork", "X", "--count", "2"]);
+            base.line("X.fork-2", &format!("echo {round} > {round}"));
+            let refused = base.workspace(&["rm", "X.fork-2", "--keep-if-dirty"]);
+            assert_eq!(refused.error()["code"], "E_WORKSPACE_DIRTY", "{test_env}: {refused:?}");
+            let promoted = base.managed(&["promote", "X.fork-1"]);
+            let name = promoted["ended"][0]["snapshot"].as_str().unwrap().to_owned();
+            let expected = if round == "first" { "fork-X.fork-2" } else { "fork-X.fork-2-2" };
+            assert_eq!(name, expected, "{test_env}");
+        }
+        for (round, name) in [("first", "fork-X.fork-2"), ("second", "fork-X.fork-2-2")] {
+            base.tool("X", "snapshot_restore", &json!({ "name": name }));
+            assert_eq!(base.line("X", &format!("cat {round}")), format!("{round}\n"), "{test_env}");
+        }
+    });
+}
+
+/// What is done first after a promotion was killed.
+const AFTER_A_KILL: [&str; 3] = ["use the base", "use the fork", "remove the fork"];
+
+#[test]
+fn a_promotion_that_is_killed_is_whole_or_not_begun_whatever_comes_next() {
+    Base::each(|base| {
+        let test_env = &base.test_env;
+        let state = "cat f* | sort | uniq -c | tr -s ' ' && ls | wc -l";
+        for round in 0..9 {
+            base.line("X", "rm -rf f* new; for i in $(seq 120); do echo old > f$i; done");
+            let old = base.line("X", state);
+            base.managed(&["fork", "X"]);
+            let work = "for i in $(seq 100); do echo new > f$i; done; rm f11*; mkdir new && echo x > new/x";
+            base.line("X.fork-1", work);
+            let new = base.line("X.fork-1", state);
+            let mut command = test_env.carrel();
+            command.args(["workspace", "promote", "X.fork-1", "--root"]).arg(base.root());
+            let mut promoting =
+                command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(fastrand::u64(5..250)));
+            promoting.kill().unwrap();
+            promoting.wait().unwrap();
+            let next = AFTER_A_KILL[round % AFTER_A_KILL.len()];
+            match next {
+                "use the fork" => drop(base.try_line("X.fork-1", "echo late > f1")),
+                "remove the fork" => drop(base.workspace(&["rm", "X.fork-1"])),
+                _ => {}
+            }
+            let now = base.line("X", state);
+            assert!(now == old || now == new, "{test_env}: {next}: {now}");
+            base.workspace(&["rm", "X.fork-1"]);
+            base.managed(&["gc"]);
+            base.line("X", "echo thawed > thawed; rm thawed");
+            assert_eq!(base.keys(), ["X"], "{test_env}: {next}");
+        }
+    });
+}

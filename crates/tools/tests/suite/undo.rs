@@ -152,13 +152,14 @@ async fn sessions_of_one_caller_do_not_undo_each_others_calls() {
         test_env.call_as(&one, "undo", json!({})).await;
         assert!(!test_env.has("a.txt"));
     }
-    // Requests without a session share what their caller did.
+    // Over MCP a request without a session may follow one of another client.
     let test_env = TestEnvironment::new();
     let requests = [1, 2].map(|number| Session::for_request(owner(), format!("request:{number}")));
     let write = json!({ "file_path": "a.txt", "content": "a\n" });
     test_env.call_as(&requests[0], "Write", write).await;
-    test_env.call_as(&requests[1], "undo", json!({})).await;
-    assert!(!test_env.has("a.txt"));
+    let answer = test_env.call_as(&requests[1], "undo", json!({})).await;
+    assert_eq!(answer.structured["error"]["code"], "E_CHECKPOINT_NOT_FOUND");
+    assert!(test_env.has("a.txt"));
 }
 
 #[tokio::test]
