@@ -33,7 +33,7 @@ pub(crate) fn run(command: WorkspaceCommand, cli: &Invocation) -> Result<ExitCod
             WorkspaceCommand::Rm(arguments) => remove::remove(arguments, cli).await,
             WorkspaceCommand::Fork(arguments) => fork::fork(arguments, cli).await,
             WorkspaceCommand::Diff(arguments) => fork::diff(arguments, cli).await,
-            WorkspaceCommand::Promote(arguments) => fork::promote(arguments, cli).await,
+            WorkspaceCommand::Promote(arguments) => Box::pin(fork::promote(arguments, cli)).await,
             WorkspaceCommand::Restore(arguments) => kept::restore(arguments, cli).await,
             WorkspaceCommand::Drop(arguments) => kept::drop(arguments, cli).await,
             WorkspaceCommand::Gc(arguments) => remove::gc(&arguments, cli).await,
