@@ -185,8 +185,9 @@ impl Forks {
     async fn pair(&self, fork: &Identifier) -> Result<Pair, Failure> {
         let record = self.workspaces.record(fork)?;
         let Some(Fork { base, .. }) = &record.fork else {
-            let message =
-                format!("{fork} is no fork; `carrel workspace ls` shows the bases of forks");
+            let message = format!(
+                "{fork} is no fork; `carrel workspace ls --json` names the base of each fork"
+            );
             return Err(Failure::new(Code::ForkRefused, message).with("identifier", fork.as_str()));
         };
         let path = self.workspaces.path().join(base.as_str());
