@@ -273,7 +273,7 @@ TASKS = [
          changes=[("src/click/core.py", "return [self.make_metavar()]", "return [self.make_metavar().strip()]")]),
     Task("edit-misremembered", "click", "make_str takes bytearrays too.", edit_misremembered,
          changes=[("src/click/utils.py", RIGHT, BETTER)]),
-    Task("rename", "click", "FORCED_WIDTH is called FIXED_WIDTH.", rename,
+    Task("rename", "click", "FORCED_WIDTH is called FIXED_WIDTH.", rename, type_checker=True,
          changes=[(path, "FORCED_WIDTH", "FIXED_WIDTH")
                   for path in ("src/click/formatting.py", "src/click/testing.py")]),
     Task("fix-python", "click", "Tests fail; find the cause in the source and fix it.", fix_python, answer=True,

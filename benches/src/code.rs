@@ -5,10 +5,12 @@
 //! time are those of nothing else; `--large` adds a tree of 1 GB.
 //!
 //! A language server is asked through Carrel, in the sandbox, and by a client on two pipes, outside of it, about the
-//! same place of the same project.
+//! same places of the same project: first about calls all over a long file, each once, as an agent asks; then about one
+//! of them again and again, whose answer the server may have kept.
 
 mod index_run;
 mod plain_client;
+mod projects;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +28,8 @@ use crate::sandbox::installed;
 use crate::tools::{object, registry};
 use index_run::IndexRun;
 use plain_client::PlainClient;
-use sources::{ServerProject, Tree};
+use projects::{Place, ServerProject};
+use sources::Tree;
 
 pub(crate) use index_run::run_helper;
 
@@ -199,61 +202,94 @@ fn tool_rows(ground: &Ground, tree: &Tree) -> Result<Vec<Row>, Fault> {
     ])
 }
 
-/// Asks a language server for a definition, through Carrel and by a plain client.
+/// Asks a language server for definitions, through Carrel and by a plain client.
 fn server_rows(ground: &Ground, project: ServerProject) -> Result<Vec<Row>, Fault> {
     let server = project.server();
-    let work = format!("find_definition by {server}, warm; the same server outside of the sandbox");
-    let budgets = [Budget::Time(DEFINITION_LIMIT), Budget::Ratio(DEFINITION_RATIO)];
-    let left_out =
-        |why: &str| budgets.map(|budget| Row::left_out(work.clone(), why, budget)).to_vec();
+    let work = format!("find_definition by {server}");
+    let left_out = |why: &str| Ok(vec![Row::left_out(&work, why, Budget::Ratio(DEFINITION_RATIO))]);
     if installed(server).is_none() {
-        return Ok(left_out(&format!("{server} is not installed")));
+        return left_out(&format!("{server} is not installed"));
     }
     let directory: PathBuf = ground.directory(&format!("project-{server}"))?.canonicalize()?;
-    project.build(&directory)?;
-    let caller = Caller::new(ground, &directory, server)?;
-    let (file, line, column) = project.question();
-    let question = json!({ "file_path": file, "line": line, "col": column });
-    let by_server = |answer: &ToolResponse| answer.structured["source"] == "semantic";
-    let mut answer = caller.call("find_definition", &question)?;
-    let mut in_a_row = 0;
-    for _ in 0..MOST_QUESTIONS {
-        in_a_row = if by_server(&answer) { in_a_row + 1 } else { 0 };
-        if in_a_row == WARM_ANSWERS {
-            break;
-        }
-        answer = caller.call("find_definition", &question)?;
-    }
-    if !by_server(&answer) {
-        let why = answer.structured["unanswered"].as_str().unwrap_or("no answer").to_owned();
-        return Ok(left_out(&why));
-    }
-    if answer.structured["total"] != 1 {
-        return Err(format!("{server} finds no definition: {}", answer.text()).into());
-    }
-    let Some(mut plain) = PlainClient::start(project, &directory)? else {
-        return Ok(left_out(&format!("{server} gives a plain client no answer")));
+    let Some(what) = project.build(&directory)? else {
+        return left_out("cargo has not fetched the project");
     };
+    let places = project.places(&directory, ground.pace.slow)?;
+    let (Some(first), Some(rounds)) = (places.first(), places.len().checked_sub(places.len() / 11))
+    else {
+        return left_out("the project has no calls");
+    };
+    let client = DefinitionCaller { caller: Caller::new(ground, &directory, server)?, project };
+    if let Some(why) = client.warm_up(*first)? {
+        return left_out(&why);
+    }
+    let Some(mut plain) = PlainClient::start(project, &directory, *first)? else {
+        return left_out(&format!("{server} gives a plain client no answer"));
+    };
+    let (mut theirs, mut ours) = (places.iter().cycle(), places.iter().cycle());
     let mut by_name = 0;
-    let pair = interleave(
-        ground.pace.slow,
-        || plain.time(),
-        || {
-            let begun = Instant::now();
-            let answer = caller.call("find_definition", &question)?;
-            let time = begun.elapsed();
-            // An answer by name alone took all the time that a server has, which counts.
-            by_name += usize::from(!by_server(&answer));
-            Ok::<_, Fault>(time)
-        },
+    let each = interleave(
+        rounds,
+        || plain.time(*theirs.next().unwrap_or(first)),
+        || client.time(*ours.next().unwrap_or(first), &mut by_name),
     )?;
+    let again =
+        interleave(ground.pace.slow, || plain.time(*first), || client.time(*first, &mut by_name))?;
     plain.end()?;
     if by_name > ground.pace.slow / 10 {
-        return Ok(left_out(&format!(
-            "{by_name} answers by name alone, the last: {}",
-            answer.text()
-        )));
+        return left_out(&format!("{by_name} answers by name alone"));
     }
-    ground.wait(caller.registry.toolbox().end_processes());
-    Ok(budgets.map(|budget| Row::new(work.clone(), pair.clone(), budget)).to_vec())
+    ground.wait(client.caller.registry.toolbox().end_processes());
+    let each_work = format!(
+        "{work}, {} calls all over {what}, each once; the same server outside of the sandbox",
+        places.len()
+    );
+    let again_work = format!("{work}, one of them again and again; the same");
+    Ok(vec![
+        Row::new(each_work.clone(), each.clone(), Budget::Time(DEFINITION_LIMIT)),
+        Row::new(each_work, each, Budget::Ratio(DEFINITION_RATIO)),
+        Row::new(again_work, again, Budget::Time(DEFINITION_LIMIT)),
+    ])
+}
+
+/// Asks for definitions through the tool.
+struct DefinitionCaller<'a> {
+    caller: Caller<'a>,
+    project: ServerProject,
+}
+
+impl DefinitionCaller<'_> {
+    fn ask(&self, place: Place) -> Result<ToolResponse, Fault> {
+        let Place { line, column } = place;
+        let question = json!({ "file_path": self.project.file(), "line": line, "col": column });
+        self.caller.call("find_definition", &question)
+    }
+
+    /// Asks until the server answers, several times in a row. Returns why it does not.
+    fn warm_up(&self, place: Place) -> Result<Option<String>, Fault> {
+        let mut in_a_row = 0;
+        let mut last = String::new();
+        for _ in 0..MOST_QUESTIONS {
+            let answer = self.ask(place)?;
+            in_a_row = if is_by_server(&answer) { in_a_row + 1 } else { 0 };
+            if in_a_row == WARM_ANSWERS {
+                return Ok(None);
+            }
+            answer.structured["unanswered"].as_str().unwrap_or("no answer").clone_into(&mut last);
+        }
+        Ok(Some(last))
+    }
+
+    /// Asks once. An answer by name alone is counted; it took all the time that a server has, which counts too.
+    fn time(&self, place: Place, by_name: &mut usize) -> Result<Duration, Fault> {
+        let begun = Instant::now();
+        let answer = self.ask(place)?;
+        let time = begun.elapsed();
+        *by_name += usize::from(!is_by_server(&answer));
+        Ok(time)
+    }
+}
+
+fn is_by_server(answer: &ToolResponse) -> bool {
+    answer.structured["source"] == "semantic"
 }

@@ -31,6 +31,7 @@ mod machine;
 mod mcp;
 mod measure;
 mod pace;
+mod placement;
 mod plain;
 mod queue;
 mod removal;

@@ -9,6 +9,7 @@ mod over_stdio;
 mod program;
 mod rate;
 mod reference;
+mod small_calls;
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub(crate) fn rows(ground: &Ground, corpus: &Corpus) -> Result<Vec<Row>, Fault> 
     };
     let carrel = Carrel::new(ground, corpus, program)?;
     let mut rows = over_stdio::rows(ground, corpus, &carrel)?;
+    rows.extend(small_calls::rows(ground, &carrel)?);
     let server = carrel.over_http()?;
     rows.extend(over_http::rows(ground, corpus, &server)?);
     rows.extend(rate::rows(ground, &server)?);

@@ -41,9 +41,14 @@ impl Server {
         Err("the server ended before it listened".into())
     }
 
+    /// Returns the number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns how much memory of the machine it has.
     pub(crate) fn resident_bytes(&self) -> Result<u64, Fault> {
-        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id()))?;
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.id()))?;
         let pages: u64 = text.split(' ').nth(1).ok_or("no resident pages")?.parse()?;
         Ok(pages * rustix::param::page_size() as u64)
     }
@@ -52,7 +57,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // It is our child and was not waited for, so the number is still its own.
-        if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
+        if let Some(process) = Pid::from_raw(self.id().cast_signed()) {
             let _ = kill_process(process, Signal::TERM);
         }
         let _ = self.child.wait();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::sources::ServerProject;
+use super::projects::{Place, ServerProject};
 use crate::Fault;
 
 /// The time in which a server has to read the project.
@@ -21,14 +21,18 @@ pub(super) struct PlainClient {
     server: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    question: Value,
+    uri: String,
     last_id: u64,
 }
 
 impl PlainClient {
-    /// Starts a server and asks until it knows the definition that the project's question is about; none if it never does.
-    pub(super) fn start(project: ServerProject, directory: &Path) -> Result<Option<Self>, Fault> {
-        let (file, line, column) = project.question();
+    /// Starts a server and asks until it knows the definition of what is used at a place; none if it never does.
+    pub(super) fn start(
+        project: ServerProject,
+        directory: &Path,
+        first: Place,
+    ) -> Result<Option<Self>, Fault> {
+        let file = project.file();
         let mut command = Command::new(project.server());
         command
             .current_dir(directory)
@@ -39,9 +43,7 @@ impl PlainClient {
         let input = child.stdin.take().ok_or("no stdin")?;
         let output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
         let (root, uri) = (uri(directory), uri(&directory.join(file)));
-        let place = json!({ "line": line - 1, "character": column - 1 });
-        let question = json!({ "textDocument": { "uri": uri }, "position": place });
-        let mut client = Self { server: child, input, output, question, last_id: 0 };
+        let mut client = Self { server: child, input, output, uri: uri.clone(), last_id: 0 };
         let folders = json!([{ "uri": root, "name": "project" }]);
         let params = json!({
             "processId": std::process::id(), "rootUri": root, "workspaceFolders": folders,
@@ -55,7 +57,7 @@ impl PlainClient {
         let opened = json!({ "textDocument": document });
         client.send(&json!({ "method": "textDocument/didOpen", "params": opened }))?;
         let until = Instant::now() + READY_TIME;
-        while !client.knows()? {
+        while !client.knows(first)? {
             if Instant::now() > until {
                 client.end()?;
                 return Ok(None);
@@ -65,16 +67,16 @@ impl PlainClient {
         Ok(Some(client))
     }
 
-    /// Asks once, and returns the time of the answer.
-    pub(super) fn time(&mut self) -> Result<Duration, Fault> {
+    /// Asks about what is used at a place, and returns the time of the answer.
+    pub(super) fn time(&mut self, place: Place) -> Result<Duration, Fault> {
         let begun = Instant::now();
-        let knows = self.knows()?;
-        let time = begun.elapsed();
-        if knows { Ok(time) } else { Err("the server knows no definition any more".into()) }
+        self.knows(place)?;
+        Ok(begun.elapsed())
     }
 
-    fn knows(&mut self) -> Result<bool, Fault> {
-        let question = self.question.clone();
+    fn knows(&mut self, place: Place) -> Result<bool, Fault> {
+        let position = json!({ "line": place.line - 1, "character": place.column - 1 });
+        let question = json!({ "textDocument": { "uri": self.uri }, "position": position });
         let answer = self.request("textDocument/definition", &question)?;
         Ok(match &answer["result"] {
             Value::Array(places) => !places.is_empty(),

@@ -1,4 +1,4 @@
-//! The sources that are indexed, and the projects that language servers read.
+//! The sources that are indexed.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -99,13 +99,16 @@ impl Tree {
     }
 }
 
-/// Returns the sources of all fetched crates in path order, with their paths below the directory of crates.
-fn fetched() -> Result<Option<Vec<(PathBuf, PathBuf)>>, Fault> {
+/// Returns the directory of the crates that cargo has fetched.
+pub(super) fn crates() -> Option<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let Some(top) = home.map(|home| home.join("registry/src")).filter(|top| top.is_dir()) else {
-        return Ok(None);
-    };
+    home.map(|home| home.join("registry/src")).filter(|top| top.is_dir())
+}
+
+/// Returns the sources of all fetched crates in path order, with their paths below the directory of crates.
+fn fetched() -> Result<Option<Vec<(PathBuf, PathBuf)>>, Fault> {
+    let Some(top) = crates() else { return Ok(None) };
     let mut found = Vec::new();
     let mut directories = VecDeque::from([top.clone()]);
     while let Some(directory) = directories.pop_front() {
@@ -151,94 +154,6 @@ fn renamed(text: &str, round: usize) -> String {
     out + rest
 }
 
-/// A project that a language server is asked about.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ServerProject {
-    C,
-    Rust,
-}
-
-/// The files of a project, and the functions in each.
-const PROJECT_FILES: usize = 40;
-const FUNCTIONS: usize = 50;
-
-impl ServerProject {
-    pub(super) const ALL: [Self; 2] = [Self::C, Self::Rust];
-
-    pub(super) const fn server(self) -> &'static str {
-        match self {
-            Self::C => "clangd",
-            Self::Rust => "rust-analyzer",
-        }
-    }
-
-    pub(super) const fn language(self) -> &'static str {
-        match self {
-            Self::C => "c",
-            Self::Rust => "rust",
-        }
-    }
-
-    /// Writes files whose functions call those of the file before.
-    pub(super) fn build(self, top: &Path) -> Result<(), Fault> {
-        let source = top.join("src");
-        std::fs::create_dir(&source)?;
-        match self {
-            Self::C => std::fs::write(top.join("compile_flags.txt"), "-std=c11\n")?,
-            Self::Rust => {
-                let manifest = "[package]\nname = \"bench-project\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
-                std::fs::write(top.join("Cargo.toml"), manifest)?;
-                let modules = (0..PROJECT_FILES).map(|file| format!("pub mod part_{file};\n"));
-                std::fs::write(source.join("lib.rs"), modules.collect::<String>())?;
-            }
-        }
-        for file in 0..PROJECT_FILES {
-            let before = file.saturating_sub(1);
-            let mut text = match self {
-                Self::C => format!("#include \"part_{before}.h\"\n#include \"part_{file}.h\"\n"),
-                Self::Rust => format!("use crate::part_{before} as before;\n\n"),
-            };
-            let mut header = String::from("#pragma once\n");
-            for number in 0..FUNCTIONS {
-                let name = format!("work_{file}_{number}");
-                let called = format!("work_{before}_{number}");
-                match self {
-                    Self::C => {
-                        writeln!(header, "int {name}(int count);")?;
-                        writeln!(
-                            text,
-                            "int {name}(int count) {{ return count ? {called}(count - 1) : 0; }}"
-                        )?;
-                    }
-                    Self::Rust => writeln!(
-                        text,
-                        "pub fn {name}(count: u32) -> u32 {{ if count > 0 {{ before::{called}(count - 1) }} else {{ 0 }} }}"
-                    )?,
-                }
-            }
-            let name = match self {
-                Self::C => format!("part_{file}.c"),
-                Self::Rust => format!("part_{file}.rs"),
-            };
-            std::fs::write(source.join(name), text)?;
-            if matches!(self, Self::C) {
-                std::fs::write(source.join(format!("part_{file}.h")), header)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the file, the line and the column of a call, both counted from 1.
-    pub(super) const fn question(self) -> (&'static str, usize, usize) {
-        match self {
-            // `int work_7_3(int count) { return count ? work_6_3(…`
-            Self::C => ("src/part_7.c", 6, 42),
-            // `pub fn work_7_3(count: u32) -> u32 { if count > 0 { before::work_6_3(…`
-            Self::Rust => ("src/part_7.rs", 6, 61),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,17 +164,5 @@ mod tests {
             renamed("fn read_all(r: FileReader) { macro_rules! x; self.r.__init__(0x_ff) }", 2),
             "fn read_all_2(r: FileReader_2) { macro_rules! x; self.r.__init__(0x_ff) }"
         );
-    }
-
-    #[test]
-    fn a_question_is_about_a_call_of_another_file() {
-        for project in ServerProject::ALL {
-            let directory = tempfile::tempdir().unwrap();
-            project.build(directory.path()).unwrap();
-            let (file, line, column) = project.question();
-            let text = std::fs::read_to_string(directory.path().join(file)).unwrap();
-            let line = text.lines().nth(line - 1).unwrap();
-            assert!(line[column - 1..].starts_with("work_6_3("), "{line}");
-        }
     }
 }

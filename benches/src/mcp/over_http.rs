@@ -16,16 +16,12 @@ use crate::server::Server;
 use crate::tools::{RG, edit_arguments, grep_arguments, must_agree};
 use crate::wire::Connection;
 
-/// What the design promises for a call whose tool does next to nothing.
-const CALL_LIMIT: Budget = Budget::Ratio(2.0);
-
 pub(crate) fn rows(ground: &Ground, corpus: &Corpus, server: &Server) -> Result<Vec<Row>, Fault> {
     let mut rows = Vec::new();
     for revision in Revision::BOTH {
         let client = HttpClient::connect(server.address, revision)?;
         let mut endpoint = Endpoint { ground, corpus, client, revision };
         rows.extend([
-            endpoint.against_canned("`workspaces`", "workspaces", &json!({}), CALL_LIMIT)?,
             endpoint.against_canned(
                 "Read 101 KB",
                 "Read",
