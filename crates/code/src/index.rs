@@ -379,22 +379,41 @@ impl SymbolIndex {
         done
     }
 
-    /// Returns the definitions of a file that the caller has just read. It is parsed only if the index does not know it in this state. The caller may hold a view: an index that is in use is
-    /// neither waited for nor changed.
+    /// Returns the definitions of a file that the caller has just read. It is parsed only if the index does not know
+    /// it in this state. The caller may hold a view: an index that is in use is neither waited for nor changed.
     pub fn definitions_of(
         &self,
         path: &Path,
         metadata: &Metadata,
         source: &str,
     ) -> Result<FileDefinitions, SkipReason> {
+        self.of_file((path, metadata, source), |state| state.definitions_in(path))
+    }
+
+    /// Returns the innermost definition around a line of a file that the caller has just read, under the same terms.
+    pub fn innermost_of(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+        source: &str,
+        line: usize,
+    ) -> Result<Option<Definition>, SkipReason> {
+        self.of_file((path, metadata, source), |state| state.innermost_in(path, line))
+    }
+
+    fn of_file<T>(
+        &self,
+        (path, metadata, source): (&Path, &Metadata, &str),
+        find: impl Fn(&State) -> Option<T>,
+    ) -> Result<T, SkipReason> {
         let as_of = SystemTime::now();
         let file = SourceFile { path: path.to_owned(), metadata: *metadata };
-        let hash = content_hash(source.as_bytes());
         if let Ok(state) = self.state.try_read()
-            && state.knows(&file, hash)
+            && state.knows(&file, || content_hash(source.as_bytes()))
         {
-            return state.definitions_in(path).ok_or(SkipReason::Unreadable);
+            return find(&state).ok_or(SkipReason::Unreadable);
         }
+        let hash = content_hash(source.as_bytes());
         let language = Language::of_path(path).ok_or(SkipReason::NoGrammar)?;
         let parse = || ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error));
         let insert = |state: &mut State, parsed: ParsedFile| {
@@ -405,7 +424,7 @@ impl SymbolIndex {
                 ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) },
                 as_of,
             );
-            state.definitions_in(path)
+            find(state)
         };
         let parsed = parse()?;
         let unused = match self.state.try_write() {

@@ -147,7 +147,7 @@ impl ProjectFiles {
             let stamp = Stamp::of(&file.metadata);
             let doubtful = stamp.is_doubtful(as_of);
             let read = || ReadFile::read(&self.files, &file.path).ok();
-            let content = doubtful.then(read).flatten().map(|read| read.hash);
+            let content = doubtful.then(read).flatten().map(|read| read.hash());
             (file.path, KnownFile { stamp, content })
         });
         Ok((known.collect(), cursor))
@@ -230,7 +230,7 @@ impl Look {
         }
         let read = ReadFile::read(files, path).ok();
         let stamp = read.as_ref().map_or(stamp, |read| read.stamp);
-        let hash = read.as_ref().map(|read| read.hash);
+        let hash = read.as_ref().map(ReadFile::hash);
         let is_same =
             before.is_some_and(|before| before.content.is_some() && before.content == hash);
         let content = hash.filter(|_| stamp.is_doubtful(self.as_of));
@@ -303,9 +303,9 @@ impl Documents {
     /// Returns whether a file is still as the server has it. A file that is neither known nor open is taken as it is.
     pub(crate) fn agrees(&self, path: &Path, read: &ReadFile) -> bool {
         match (self.open.get(path), self.known.get(path)) {
-            (Some(open), _) => open.hash == read.hash,
+            (Some(open), _) => open.is(read),
             (None, Some(known)) => match known.content {
-                Some(content) => content == read.hash,
+                Some(content) => content == read.hash(),
                 None => known.stamp == read.stamp,
             },
             (None, None) => true,
@@ -332,7 +332,7 @@ impl Documents {
                 plan.deleted.push(change.path.clone());
             }
             let is_open = self.open.contains_key(&change.path);
-            match change.read.filter(|read| read.text.is_some() && !is_project) {
+            match change.read.filter(|read| read.text().is_some() && !is_project) {
                 Some(read) if self.differs(&change.path, &read) => {
                     plan.steps.push(Step::Text(change.path, read));
                 }
@@ -342,7 +342,7 @@ impl Documents {
         }
         for (path, read) in look.read {
             let is_planned = plan.steps.iter().any(|step| step.path() == path);
-            match read.filter(|read| read.text.is_some()) {
+            match read.filter(|read| read.text().is_some()) {
                 _ if is_planned => {}
                 Some(read) if self.differs(&path, &read) => plan.steps.push(Step::Text(path, read)),
                 Some(_) => plan.steps.push(Step::Touch(path)),
@@ -359,7 +359,7 @@ impl Documents {
 
     /// Returns whether the server would have to be sent the text of a file.
     fn differs(&self, path: &Path, read: &ReadFile) -> bool {
-        self.open.get(path).is_none_or(|open| open.hash != read.hash)
+        self.open.get(path).is_none_or(|open| !open.is(read))
     }
 
     /// Adds the closing of documents that were used least recently.
@@ -433,8 +433,9 @@ impl Documents {
     fn set_text(&mut self, path: &Path, read: ReadFile, now: Instant, batch: &mut Batch<'_>) {
         self.clock += 1;
         let (version, last_used) = (self.clock, self.clock);
-        let text = read.text.unwrap_or_default().into();
-        let document = OpenDocument { version, hash: read.hash, text, sent: now, last_used };
+        let hash = read.hash();
+        let text = read.into_text().unwrap_or_default().into();
+        let document = OpenDocument { version, hash, text, sent: now, last_used };
         let uri = self.uri(path);
         if let Some(before) = self.open.get(path) {
             let range = replaced_range(self.definition, self.encoding, &before.text);
@@ -475,6 +476,13 @@ fn changed_text(uri: &str, document: &OpenDocument, range: Option<Range>) -> Val
         // An extension of clangd, which would take the same text for no change.
         "forceRebuild": true,
     })
+}
+
+impl OpenDocument {
+    /// Tells whether a file has the text that the server has.
+    fn is(&self, read: &ReadFile) -> bool {
+        read.text().is_some_and(|text| text == self.text.as_ref())
+    }
 }
 
 impl SyncPlan {

@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::path::Path;
+use std::string::FromUtf8Error;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use carrel_fsroot::{Identity, Metadata, Root};
@@ -24,6 +26,11 @@ impl ContentHash {
     /// Returns the digest of a content.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).into())
+    }
+
+    /// Returns a digest that was computed elsewhere.
+    pub const fn from_bytes(digest: [u8; 32]) -> Self {
+        Self(digest)
     }
 
     /// Returns the bytes of the digest.
@@ -68,17 +75,31 @@ impl Stamp {
 #[derive(Clone, Debug)]
 pub(crate) struct ReadFile {
     pub(crate) stamp: Stamp,
-    pub(crate) hash: ContentHash,
-    /// The text; none if the file is not UTF-8.
-    pub(crate) text: Option<String>,
+    /// The text, or the bytes of a file that is not UTF-8.
+    content: Result<String, Vec<u8>>,
+    /// Computed when it is asked for: most files are compared with a text that is there.
+    hash: OnceLock<ContentHash>,
 }
 
 impl ReadFile {
     /// Reads a file. Blocks.
     pub(crate) fn read(files: &Root, path: &Path) -> Result<Self, carrel_fsroot::Error> {
         let opened = files.read_opened(path, MAX_DOCUMENT_BYTES)?;
-        let hash = ContentHash::of(&opened.bytes);
-        let text = String::from_utf8(opened.bytes).ok();
-        Ok(Self { stamp: Stamp::of(&opened.metadata), hash, text })
+        let content = String::from_utf8(opened.bytes).map_err(FromUtf8Error::into_bytes);
+        Ok(Self { stamp: Stamp::of(&opened.metadata), content, hash: OnceLock::new() })
+    }
+
+    /// Returns the text; none if the file is not UTF-8.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.content.as_deref().ok()
+    }
+
+    pub(crate) fn into_text(self) -> Option<String> {
+        self.content.ok()
+    }
+
+    pub(crate) fn hash(&self) -> ContentHash {
+        let bytes = || self.content.as_ref().map_or_else(Vec::as_slice, String::as_bytes);
+        *self.hash.get_or_init(|| ContentHash::of(bytes()))
     }
 }

@@ -42,6 +42,10 @@ impl ContentHash {
         Self(blake3::hash(bytes).into())
     }
 
+    pub(crate) const fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// Returns the first 16 hexadecimal digits, enough to distinguish versions of a file in replies.
     pub(crate) fn short(self) -> String {
         hex::encode(&self.0[..8])

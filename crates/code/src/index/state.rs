@@ -243,11 +243,23 @@ impl State {
         Some(FileDefinitions { definitions: definitions.collect(), has_error: *has_error })
     }
 
+    /// Returns the innermost definition around a line of a file.
+    pub(super) fn innermost_in(&self, path: &Path, line: usize) -> Option<Option<Definition>> {
+        let entry = self.files.get(path)?;
+        let Outcome::Parsed { content, .. } = &entry.outcome else { return None };
+        let contains = |index: &usize| {
+            let symbol = &content.symbols[*index];
+            (symbol.first as usize..=symbol.last as usize).contains(&line)
+        };
+        let innermost = (0..content.symbols.len()).rev().find(contains);
+        Some(innermost.map(|index| self.definition((path, entry.language, content), index)))
+    }
+
     /// Tells whether a file is in the index with this content.
-    pub(super) fn knows(&self, file: &SourceFile, hash: u64) -> bool {
+    pub(super) fn knows(&self, file: &SourceFile, hash: impl FnOnce() -> u64) -> bool {
         self.files.get(&file.path).is_some_and(|entry| {
             entry.key == ChangeKey::of(&file.metadata)
-                && entry.content.is_none_or(|known| known == hash)
+                && entry.content.is_none_or(|known| known == hash())
                 && matches!(entry.outcome, Outcome::Parsed { .. })
         })
     }

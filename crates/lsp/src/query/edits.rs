@@ -73,7 +73,8 @@ impl LanguageServer {
         let mut files = Vec::new();
         for (path, edits) in draft.edits {
             let file = read.remove(&path);
-            let Some((hash, text)) = file.and_then(|read| Some((read.hash, read.text?))) else {
+            let Some((hash, text)) = file.and_then(|read| Some((read.hash(), read.into_text()?)))
+            else {
                 return Err(QueryError::NotText { path }.into());
             };
             let edits = byte_edits(&self.index(&text), edits)

@@ -161,7 +161,7 @@ impl LanguageServer {
         let found: Vec<_> = found.collect();
         let inside = found.iter().filter_map(|(path, _)| path.as_ref().ok().cloned());
         let read = self.read(inside.collect::<BTreeSet<_>>()).await?;
-        let texts = read.iter().filter_map(|(path, read)| Some((path, read.text.as_deref()?)));
+        let texts = read.iter().filter_map(|(path, read)| Some((path, read.text()?)));
         let indexes: BTreeMap<_, _> = texts.map(|(path, text)| (path, self.index(text))).collect();
         let resolved = found.into_iter().filter_map(|(path, range)| match path {
             Ok(path) => {

@@ -91,7 +91,7 @@ impl LanguageServer {
         let work = move || {
             let sources = known.keys().filter(|path| definition.is_source(path));
             let found = sources.filter_map(|path| {
-                let text = ReadFile::read(&files, path).ok()?.text?;
+                let text = ReadFile::read(&files, path).ok()?.into_text()?;
                 let offsets = words(&text, &name).map(|offset| (path.clone(), offset));
                 Some(offsets.collect::<Vec<_>>())
             });
@@ -107,7 +107,7 @@ impl LanguageServer {
         until: Instant,
     ) -> Result<Definitions, Fault> {
         let read = self.read([path.to_owned()].into()).await?;
-        let Some(text) = read.get(path).and_then(|read| read.text.as_deref()) else {
+        let Some(text) = read.get(path).and_then(|read| read.text()) else {
             return Ok(Definitions::default());
         };
         let position = self.index(text).position(offset);
@@ -127,7 +127,7 @@ impl LanguageServer {
     ) -> Result<Vec<Location>, Fault> {
         let read = self.read(places.iter().map(|(path, _)| path.clone()).collect()).await?;
         let located = places.into_iter().filter_map(|(path, offset)| {
-            let text = read.get(&path)?.text.as_deref()?;
+            let text = read.get(&path)?.text()?;
             let index = self.index(text);
             let (start, end) = (index.position(offset), index.position(offset + length));
             let range = index.text_range(Range { start, end })?;

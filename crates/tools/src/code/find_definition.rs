@@ -12,7 +12,7 @@ use super::answer::{AnswerFacts, GoneFiles};
 use super::outline::cut;
 use super::question::{Question, TargetInput, column_of};
 use super::semantics::{Semantics, ask, knows};
-use super::source_file::SourceFile;
+use super::source_file::SourceText;
 use super::symbol_indexes::refresh;
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
 use crate::response::Reply;
@@ -220,11 +220,12 @@ fn place(
             return Ok((Place { path, line: *line, column: None, symbol: String::new() }, row));
         }
     };
-    let file = SourceFile::load(files, &context.toolbox.symbols, path)?;
-    let source = file.lines().get(at - 1).copied().unwrap_or_default().to_owned();
-    let column = column.unwrap_or_else(|| column_of(&source, name));
+    let file = SourceText::load(files, path)?;
+    let symbol = file.enclosing(files, &context.toolbox.symbols, at)?;
+    let source = file.line(at).unwrap_or_default();
+    let column = column.unwrap_or_else(|| column_of(source, name));
     file.record_shown(files, [(at, at)]);
-    let (path, symbol) = (shown(path), file.enclosing(at));
+    let path = shown(path);
     let row = format!("{path}:{at}:{column}  {}", cut(source.trim(), MAX_SOURCE_LINE));
     Ok((Place { path, line: at, column: Some(column), symbol }, row))
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::semantics::target;
-use super::source_file::SourceFile;
+use super::source_file::{SourceFile, SourceText};
 use super::symbol_indexes::FreshIndex;
 use super::symbol_query::{SymbolQuery, ambiguous};
 use crate::files::WorkspaceFiles;
@@ -64,7 +64,7 @@ impl Question {
     ) -> Result<Self, Failure> {
         match &input.symbol {
             Some(symbol) => Self::of_name(context, files, (symbol, input), fresh),
-            None => Self::of_place(context, files, input, fresh),
+            None => Self::of_place(files, input, fresh),
         }
     }
 
@@ -91,7 +91,6 @@ impl Question {
     }
 
     fn of_place(
-        context: &ToolContext,
         files: &WorkspaceFiles,
         input: &TargetInput,
         fresh: &FreshIndex,
@@ -104,10 +103,10 @@ impl Question {
         let line = given(input.line).ok_or_else(|| required("line", " (1-based)"))?;
         let col = given(input.col).ok_or_else(|| required("col", " (1-based)"))?;
         let path = files.workspace.relative(path);
-        let file = SourceFile::load(files, &context.toolbox.symbols, &path)?;
-        let lines = file.lines();
-        let text = lines.get(line - 1).ok_or_else(|| {
-            let message = format!("{} has {} lines and no line {line}", file.shown, lines.len());
+        let file = SourceText::load(files, &path)?;
+        let text = file.line(line).ok_or_else(|| {
+            let message =
+                format!("{} has {} lines and no line {line}", file.shown, file.line_count());
             Failure::new(Code::InvalidRange, message).with("line", line)
         })?;
         let (name, begin) = name_at(text, col).ok_or_else(|| {

@@ -14,11 +14,9 @@ use std::time::Duration;
 
 use carrel_audit::Interface;
 use carrel_domain::{Code, Failure};
-use carrel_lsp::{
-    Answer, ContentHash, LanguageServers, NotReady, QueryContext, QueryError, Reply, Target,
-};
+use carrel_lsp::{Answer, LanguageServers, NotReady, QueryContext, QueryError, Reply, Target};
 
-use super::source_file::SourceFile;
+use super::source_file::SourceText;
 use crate::tool_context::ToolContext;
 
 /// The time for an answer that syntax can stand in for.
@@ -152,9 +150,8 @@ pub(super) fn knows(path: &Path) -> bool {
 }
 
 /// Returns the place of a question in a file as it was read.
-pub(super) fn target(file: &SourceFile, offset: usize) -> Target {
-    let content = ContentHash::of(file.source.as_bytes());
-    Target::new(file.path(), offset).in_content(content)
+pub(super) fn target(file: &SourceText, offset: usize) -> Target {
+    Target::new(file.path(), offset).in_content(file.content_hash())
 }
 
 fn pending(not_ready: &NotReady) -> String {

@@ -1,5 +1,6 @@
-//! One source file with its definitions, as it is now.
+//! One source file as it is now: its text, and its definitions where they are wanted.
 
+use std::ops::Deref;
 use std::path::Path;
 
 use carrel_code::{Definition, FileDefinitions, Language, SkipReason, signature_of};
@@ -9,26 +10,36 @@ use super::symbol_indexes::SymbolIndexes;
 use crate::files::{LoadedFile, WorkspaceFiles, shown};
 use crate::read_tracker::{ContentHash, ReadExtent};
 
-/// A source file with its definitions.
+/// The text of a source file.
 #[derive(Debug)]
-pub(super) struct SourceFile {
+pub(super) struct SourceText {
     /// The path for replies.
     pub(super) shown: String,
     pub(super) source: String,
-    pub(super) definitions: Vec<Definition>,
-    /// A part of the file was not understood, so that definitions may be missing.
-    pub(super) has_error: bool,
     loaded: LoadedFile,
     hash: ContentHash,
 }
 
-impl SourceFile {
-    /// Loads a file and its definitions. Parses it only if the index does not know it in this state.
-    pub(super) fn load(
-        files: &WorkspaceFiles,
-        indexes: &SymbolIndexes,
-        path: &Path,
-    ) -> Result<Self, Failure> {
+/// A source file with its definitions.
+#[derive(Debug)]
+pub(super) struct SourceFile {
+    text: SourceText,
+    pub(super) definitions: Vec<Definition>,
+    /// A part of the file was not understood, so that definitions may be missing.
+    pub(super) has_error: bool,
+}
+
+impl Deref for SourceFile {
+    type Target = SourceText;
+
+    fn deref(&self) -> &SourceText {
+        &self.text
+    }
+}
+
+impl SourceText {
+    /// Loads a file of a language that is known here.
+    pub(super) fn load(files: &WorkspaceFiles, path: &Path) -> Result<Self, Failure> {
         let mut loaded = files.load(path)?;
         let shown = shown(path);
         if Language::of_path(&loaded.key.path).is_none() {
@@ -37,17 +48,41 @@ impl SourceFile {
         let hash = loaded.hash();
         let source = String::from_utf8(std::mem::take(&mut loaded.bytes))
             .map_err(|_| skipped(&shown, SkipReason::NotUtf8))?;
-        let found = indexes.with(&files.workspace, |index| {
-            index.definitions_of(&loaded.key.path, &loaded.metadata, &source)
-        });
-        let FileDefinitions { definitions, has_error } =
-            found.map_err(|reason| skipped(&shown, reason))?;
-        Ok(Self { shown, source, definitions, has_error, loaded, hash })
+        Ok(Self { shown, source, loaded, hash })
     }
 
     /// Returns the path without links, relative to the workspace.
     pub(super) fn path(&self) -> &Path {
         &self.loaded.key.path
+    }
+
+    /// Returns the names of the innermost symbol around a line; empty at the top level. Parses the file only if the
+    /// index does not know it in this state.
+    pub(super) fn enclosing(
+        &self,
+        files: &WorkspaceFiles,
+        indexes: &SymbolIndexes,
+        line: usize,
+    ) -> Result<String, Failure> {
+        let found = indexes.with(&files.workspace, |index| {
+            index.innermost_of(self.path(), &self.loaded.metadata, &self.source, line)
+        });
+        let innermost = found.map_err(|reason| skipped(&self.shown, reason))?;
+        Ok(innermost.map_or(String::new(), |one| one.path.join("::")))
+    }
+
+    /// Returns a line without its ending, counted from 1.
+    pub(super) fn line(&self, number: usize) -> Option<&str> {
+        carrel_edit::lines(&self.source).nth(number.checked_sub(1)?).map(|line| line.text)
+    }
+
+    pub(super) fn line_count(&self) -> usize {
+        carrel_edit::lines(&self.source).count()
+    }
+
+    /// Returns the digest of the content as language servers are told of it.
+    pub(super) const fn content_hash(&self) -> carrel_lsp::ContentHash {
+        carrel_lsp::ContentHash::from_bytes(self.hash.bytes())
     }
 
     /// Returns the lines of the file without their endings.
@@ -64,6 +99,41 @@ impl SourceFile {
         let text = carrel_edit::lines(&self.source[begin..]).next()?.text;
         let at = text.char_indices().nth(column.checked_sub(1)?).map_or(text.len(), |(at, _)| at);
         Some(begin + at)
+    }
+
+    /// Records lines that a reply shows as read, and returns the short hash of the file.
+    pub(super) fn record_shown(
+        &self,
+        files: &WorkspaceFiles,
+        ranges: impl IntoIterator<Item = (usize, usize)>,
+    ) -> String {
+        let total = self.line_count();
+        for (first, last) in ranges {
+            let extent = if (first, last) == (1, total) {
+                ReadExtent::Whole
+            } else {
+                ReadExtent::Lines(first, last, total)
+            };
+            files.record_read(self.loaded.key.clone(), self.hash, &extent);
+        }
+        self.hash.short()
+    }
+}
+
+impl SourceFile {
+    /// Loads a file and its definitions. Parses it only if the index does not know it in this state.
+    pub(super) fn load(
+        files: &WorkspaceFiles,
+        indexes: &SymbolIndexes,
+        path: &Path,
+    ) -> Result<Self, Failure> {
+        let text = SourceText::load(files, path)?;
+        let found = indexes.with(&files.workspace, |index| {
+            index.definitions_of(text.path(), &text.loaded.metadata, &text.source)
+        });
+        let FileDefinitions { definitions, has_error } =
+            found.map_err(|reason| skipped(&text.shown, reason))?;
+        Ok(Self { text, definitions, has_error })
     }
 
     /// Returns the names of the innermost symbol around a line; empty at the top level.
@@ -83,24 +153,6 @@ impl SourceFile {
     /// Returns a definition up to its body on one line.
     pub(super) fn signature(&self, definition: &Definition) -> String {
         signature_of(definition, &self.source)
-    }
-
-    /// Records lines that a reply shows as read, and returns the short hash of the file.
-    pub(super) fn record_shown(
-        &self,
-        files: &WorkspaceFiles,
-        ranges: impl IntoIterator<Item = (usize, usize)>,
-    ) -> String {
-        let total = self.lines().len();
-        for (first, last) in ranges {
-            let extent = if (first, last) == (1, total) {
-                ReadExtent::Whole
-            } else {
-                ReadExtent::Lines(first, last, total)
-            };
-            files.record_read(self.loaded.key.clone(), self.hash, &extent);
-        }
-        self.hash.short()
     }
 }
 
