@@ -2,11 +2,12 @@
 //!
 //! Everything here is plain data and pure functions; the crate does no input or output. A value that exists
 //! is valid: text is parsed into these types at the border and needs no further checks. Small rules that
-//! every crate follows are here too: [`excerpt`] for foreign text in messages, [`hex`] for digits,
-//! [`suggest`] for misspelt names, [`sync`] for poisoned locks.
+//! every crate follows are here too: [`encoding`] for the bytes of stores and journals, [`excerpt`] for foreign text in
+//! messages, [`hex`] for digits, [`suggest`] for misspelt names, [`sync`] for poisoned locks.
 #![forbid(unsafe_code)]
 
 mod code;
+pub mod encoding;
 mod error_envelope;
 pub mod exact_path;
 pub mod excerpt;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use carrel_domain::encoding::{Reader, put_number, put_os, put_text};
 use carrel_fsroot::{
     AtomicFile, Attribute, Collision, Durability, Error, FileKind, Root, WriteOptions,
     unfinished_write_pid,
 };
 
-use crate::bytes::{Reader, put_number, put_os, put_text};
 use crate::change::{Change, ChangeKind, Node};
 use crate::plan::{Stamp, Step, Time};
 

@@ -41,7 +41,6 @@
 #[cfg(test)]
 extern crate self as carrel_fork;
 
-mod bytes;
 mod change;
 mod codes;
 mod compare;

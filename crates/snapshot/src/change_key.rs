@@ -12,9 +12,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use carrel_domain::encoding::{Reader, put_number};
 use carrel_fsroot::Metadata;
-
-use crate::bytes::{Reader, put_number};
 
 /// More than the coarsest tick of a kernel, which is 10 ms.
 const RACY: Duration = Duration::from_millis(40);

@@ -3,12 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use carrel_domain::encoding::{Reader, put_length, put_number, put_text};
 use carrel_fsroot::Durability;
 
-use crate::bytes::{Reader, put_length, put_number, put_text};
 use crate::compare::{Change, ChangeKind};
 use crate::name::SnapshotId;
-use crate::object_id::ObjectId;
+use crate::sealed;
 use crate::tree::Node;
 use crate::tree_writer::{Times, recorded_path};
 
@@ -82,19 +82,12 @@ impl Journal {
             }
         }
         put_granted(&mut bytes, &self.granted);
-        let checksum = ObjectId::of(&bytes);
-        bytes.extend_from_slice(checksum.as_bytes());
-        bytes
+        sealed::seal(bytes)
     }
 
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
-        if ObjectId::of(body).as_bytes() != checksum {
-            return None;
-        }
-        let lists_granted = body.starts_with(MAGIC);
-        let rest = body.strip_prefix(MAGIC).or_else(|| body.strip_prefix(MAGIC_1))?;
-        let mut reader = Reader::new(rest);
+        let lists_granted = bytes.starts_with(MAGIC);
+        let mut reader = sealed::open(bytes, if lists_granted { MAGIC } else { MAGIC_1 })?;
         let process = reader.small()?;
         let (snapshot, before) = (SnapshotId(reader.number()?), SnapshotId(reader.number()?));
         let times = match reader.byte()? {
@@ -128,7 +121,7 @@ pub(crate) fn put_granted(bytes: &mut Vec<u8>, granted: &[(PathBuf, u32)]) {
 pub(crate) fn read_granted(reader: &mut Reader<'_>) -> Option<Vec<(PathBuf, u32)>> {
     let count = reader.count()?;
     let one = |_| {
-        let path = PathBuf::from(reader.os_text()?);
+        let path = PathBuf::from(reader.os()?);
         let mode = reader.small()?;
         (recorded_path(&path).as_ref() == Some(&path)).then_some((path, mode))
     };
@@ -136,7 +129,7 @@ pub(crate) fn read_granted(reader: &mut Reader<'_>) -> Option<Vec<(PathBuf, u32)
 }
 
 fn change(reader: &mut Reader<'_>) -> Option<Change> {
-    let path = PathBuf::from(reader.os_text()?);
+    let path = PathBuf::from(reader.os()?);
     let is_recorded = !path.as_os_str().is_empty() && recorded_path(&path).as_ref() == Some(&path);
     let kind = match reader.byte()? {
         0 => ChangeKind::Added,

@@ -44,7 +44,6 @@
 //! [`Root`]: carrel_fsroot::Root
 #![forbid(unsafe_code)]
 
-mod bytes;
 mod change_key;
 mod codes;
 mod collect;
@@ -77,6 +76,7 @@ mod scan_cache;
 mod scan_options;
 #[cfg(test)]
 mod scan_tests;
+mod sealed;
 mod segment;
 mod snapshot;
 mod store;
@@ -93,7 +93,7 @@ pub use name::{InvalidName, SnapshotId, SnapshotName};
 pub use object_id::ObjectId;
 pub use pending_checkpoint::{LeftImage, PendingCheckpoint};
 pub use restore::{Recovery, RestoreError, RestoreOptions, RestorePlan, Restored};
-pub use scan_options::{Ignored, Limits, ScanError, ScanOptions, Totals, Trust};
+pub use scan_options::{Ignored, ScanError, ScanLimits, ScanOptions, Totals, Trust};
 pub use snapshot::{Reason, Snapshot};
 pub use store::{FindError, Reference, Store};
 pub use tree::{Entry, Node, Omission};

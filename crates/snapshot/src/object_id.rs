@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use carrel_domain::encoding::Reader;
 use carrel_domain::hex;
 
 /// The BLAKE3 hash of content: of a file, or of the list of a directory.
@@ -18,6 +19,10 @@ impl ObjectId {
 
     pub(crate) fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
         Self(bytes)
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        reader.array().map(Self)
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8; Self::LENGTH] {

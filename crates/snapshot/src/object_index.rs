@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::bytes::{Reader, put_length, put_number};
+use carrel_domain::encoding::{put_length, put_number};
+
 use crate::object_id::ObjectId;
+use crate::sealed;
 
 const MAGIC: &[u8; 16] = b"carrel-objects-1";
 
@@ -43,30 +45,24 @@ impl ObjectIndex {
             put_number(&mut bytes, *number);
             bytes.extend_from_slice(id.as_bytes());
         }
-        let checksum = ObjectId::of(&bytes);
-        bytes.extend_from_slice(checksum.as_bytes());
-        bytes
+        sealed::seal(bytes)
     }
 
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
-        if ObjectId::of(body).as_bytes() != checksum {
-            return None;
-        }
-        let mut reader = Reader::new(body.strip_prefix(MAGIC)?);
+        let mut reader = sealed::open(bytes, MAGIC)?;
         let segments = (0..reader.count()?)
             .map(|_| Some((reader.small()?, reader.number()?)))
             .collect::<Option<_>>()?;
         let count = reader.count()?;
         let mut index = HashMap::with_capacity(count.min(bytes.len() / ObjectId::LENGTH));
         for _ in 0..count {
-            let id = reader.id()?;
+            let id = ObjectId::read(&mut reader)?;
             let segment = reader.small()?;
             let location = Location { segment, offset: reader.number()?, length: reader.small()? };
             index.insert(id, location);
         }
         let checkpoints = (0..reader.count()?)
-            .map(|_| Some((reader.number()?, reader.id()?)))
+            .map(|_| Some((reader.number()?, ObjectId::read(&mut reader)?)))
             .collect::<Option<_>>()?;
         reader.is_empty().then_some(Self { segments, index, checkpoints })
     }

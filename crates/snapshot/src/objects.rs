@@ -17,9 +17,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use carrel_domain::encoding::Reader;
 use tracing::{debug, warn};
 
-use crate::bytes::Reader;
 use crate::disk::{self, Disk};
 use crate::error::StorageError;
 use crate::object_id::ObjectId;

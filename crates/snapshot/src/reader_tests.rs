@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::bytes::Reader;
+use carrel_domain::encoding::Reader;
+
 use crate::journal::Journal;
 use crate::object_id::ObjectId;
 use crate::scan::scan;

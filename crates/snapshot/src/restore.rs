@@ -28,7 +28,7 @@ use crate::disk;
 use crate::error::StorageError;
 use crate::journal::{self, Journal};
 use crate::name::SnapshotId;
-use crate::restore_steps::{Outcome, Steps, Trusted};
+use crate::restore_steps::{StepOutcome, Steps, Trusted};
 use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
 use crate::store::{FindError, Reference, State, Store};
@@ -396,7 +396,7 @@ impl Store {
         state: &mut State,
         journal: &Journal,
         trusted: Trusted,
-    ) -> Result<Outcome, StorageError> {
+    ) -> Result<StepOutcome, StorageError> {
         let mut writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
         if trusted == Trusted::Nothing {
             writer.take_back_access(&journal.granted);

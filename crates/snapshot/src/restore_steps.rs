@@ -12,7 +12,7 @@ use crate::tree_writer::{Expected, Present, TreeWriter, WriteError};
 
 /// What came of the changes of a journal.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct StepOutcome {
     pub(crate) finished: usize,
     pub(crate) conflicts: BTreeSet<PathBuf>,
     pub(crate) failed: Vec<(PathBuf, carrel_fsroot::Error)>,
@@ -22,7 +22,7 @@ pub(crate) struct Outcome {
     pub(crate) kept: Vec<PathBuf>,
 }
 
-impl Outcome {
+impl StepOutcome {
     pub(crate) fn is_whole(&self) -> bool {
         self.failed.is_empty() && self.changed.is_empty()
     }
@@ -40,12 +40,12 @@ pub(crate) enum Trusted {
 pub(crate) struct Steps<'a> {
     writer: TreeWriter<'a>,
     trusted: Trusted,
-    outcome: Outcome,
+    outcome: StepOutcome,
 }
 
 impl<'a> Steps<'a> {
     pub(crate) fn new(writer: TreeWriter<'a>, trusted: Trusted) -> Self {
-        Self { writer, trusted, outcome: Outcome::default() }
+        Self { writer, trusted, outcome: StepOutcome::default() }
     }
 
     /// Returns whether the rest is not to be tried, since the changes so far are taken back.
@@ -54,7 +54,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Writes what waits to be written.
-    pub(crate) fn finish(mut self) -> Outcome {
+    pub(crate) fn finish(mut self) -> StepOutcome {
         if let Err(error) = self.writer.finish() {
             self.outcome.failed.push((error.path().to_owned(), error));
         }

@@ -27,7 +27,7 @@ use crate::object_id::ObjectId;
 use crate::objects::Objects;
 use crate::scan_cache::{Known, KnownDirectory, ScanCache, State};
 use crate::scan_options::{
-    Ignored, Limits, MAX_ENTRIES, ScanError, ScanOptions, Scanned, Totals, Trust,
+    Ignored, MAX_ENTRIES, ScanError, ScanLimits, ScanOptions, Scanned, Totals, Trust,
 };
 use crate::segment::MAX_CONTENT;
 use crate::tree::{Omission, begin_list, put_entry};
@@ -59,7 +59,7 @@ pub(crate) fn scan(
     if cache.device != device {
         *cache = ScanCache { device, ..ScanCache::default() };
     }
-    let limits = Limits {
+    let limits = ScanLimits {
         file_bytes: options.limits.file_bytes.min(MAX_CONTENT),
         total_bytes: options.limits.total_bytes,
     };
@@ -111,7 +111,7 @@ enum Visit {
 struct Scan<'a> {
     options: &'a ScanOptions,
     held: &'a BTreeSet<PathBuf>,
-    limits: Limits,
+    limits: ScanLimits,
     objects: &'a mut Objects,
     totals: Totals,
     entries: u64,

@@ -7,13 +7,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use carrel_domain::encoding::{Reader, put_length, put_number, put_text};
 use carrel_fsroot::FileKind;
 
-use crate::bytes::{Reader, put_length, put_number, put_text};
 use crate::change_key::ChangeKey;
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
-use crate::scan_options::{Ignored, Limits};
+use crate::scan_options::{Ignored, ScanLimits};
+use crate::sealed;
 use crate::tree::{Node, Omission, REPOSITORY};
 
 const MAGIC: &[u8; 16] = b"carrel-scanned-1";
@@ -27,7 +28,7 @@ pub(crate) struct ScanCache {
     /// The device of the workspace; no other one is entered.
     pub(crate) device: u64,
     /// The options by which the lists were made.
-    pub(crate) options: (Ignored, Limits),
+    pub(crate) options: (Ignored, ScanLimits),
     pub(crate) top: KnownDirectory,
 }
 
@@ -154,10 +155,10 @@ impl KnownDirectory {
         let is_settled = reader.byte()? == 1;
         let rule_keys =
             (0..reader.count()?).map(|_| ChangeKey::read(reader)).collect::<Option<_>>()?;
-        let list = if reader.byte()? == 1 { Some(reader.id()?) } else { None };
+        let list = if reader.byte()? == 1 { Some(ObjectId::read(reader)?) } else { None };
         let children = (0..reader.count()?)
             .map(|_| {
-                let name = reader.os_text()?;
+                let name = reader.os()?;
                 let flags = reader.byte()?;
                 Some(Known {
                     name,
@@ -203,12 +204,9 @@ impl State {
             2 => {
                 let is_settled = reader.byte()? == 1;
                 let key = ChangeKey::read(reader)?;
-                Self::File { key, mode: reader.small()?, id: reader.id()?, is_settled }
+                Self::File { key, mode: reader.small()?, id: ObjectId::read(reader)?, is_settled }
             }
-            3 => Self::Link {
-                key: ChangeKey::read(reader)?,
-                target: PathBuf::from(reader.os_text()?),
-            },
+            3 => Self::Link { key: ChangeKey::read(reader)?, target: PathBuf::from(reader.os()?) },
             4 if depth < MAX_DEPTH => Self::Directory {
                 mode: reader.small()?,
                 directory: Box::new(KnownDirectory::read(reader, depth + 1)?),
@@ -244,20 +242,14 @@ impl ScanCache {
         put_number(&mut bytes, limits.file_bytes);
         put_number(&mut bytes, limits.total_bytes);
         self.top.put(&mut bytes);
-        let checksum = ObjectId::of(&bytes);
-        bytes.extend_from_slice(checksum.as_bytes());
-        bytes
+        sealed::seal(bytes)
     }
 
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
-        if ObjectId::of(body).as_bytes() != checksum {
-            return None;
-        }
-        let mut reader = Reader::new(body.strip_prefix(MAGIC)?);
+        let mut reader = sealed::open(bytes, MAGIC)?;
         let device = reader.number()?;
         let ignored = if reader.byte()? == 1 { Ignored::Taken } else { Ignored::LeftAlone };
-        let limits = Limits { file_bytes: reader.number()?, total_bytes: reader.number()? };
+        let limits = ScanLimits { file_bytes: reader.number()?, total_bytes: reader.number()? };
         let top = KnownDirectory::read(&mut reader, 0)?;
         reader.is_empty().then_some(Self { device, options: (ignored, limits), top })
     }

@@ -22,14 +22,14 @@ pub enum Ignored {
 
 /// The sizes up to which files are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ScanLimits {
     /// The limit for one file, at most 1 GiB. A file is read into memory.
     pub file_bytes: u64,
     /// The limit for all files together.
     pub total_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ScanLimits {
     fn default() -> Self {
         Self { file_bytes: 64 << 20, total_bytes: 4 << 30 }
     }
@@ -56,7 +56,7 @@ pub struct ScanOptions {
     /// The part that ignore rules exclude.
     pub ignored: Ignored,
     /// The sizes up to which files are taken.
-    pub limits: Limits,
+    pub limits: ScanLimits,
     /// The files whose change keys are believed.
     pub trust: Trust,
 }

@@ -12,7 +12,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::bytes::{Reader, put_length, put_number, put_text};
+use carrel_domain::encoding::{Reader, put_length, put_number, put_text};
+
 use crate::object_id::ObjectId;
 
 /// The start of each list. The number changes with the format.
@@ -154,9 +155,9 @@ impl Node {
                 mode: mode(reader)?,
                 modified: reader.number()?,
                 size: reader.number()?,
-                id: reader.id()?,
+                id: ObjectId::read(reader)?,
             },
-            DIRECTORY => Self::Directory { mode: mode(reader)?, id: reader.id()? },
+            DIRECTORY => Self::Directory { mode: mode(reader)?, id: ObjectId::read(reader)? },
             LINK => Self::Link { target: link_target(reader)? },
             LEFT_OUT => Self::LeftOut(Omission::of_byte(reader.byte()?)?),
             _ => return None,

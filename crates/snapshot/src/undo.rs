@@ -14,22 +14,25 @@ use std::fmt;
 use std::path::PathBuf;
 
 use carrel_domain::Timestamp;
+use carrel_domain::encoding::put_number;
 use carrel_fsroot::{Durability, Error};
 use tracing::{info, warn};
 
-use crate::bytes::{Reader, put_number};
 use crate::disk;
 use crate::error::StorageError;
 use crate::journal::{put_granted, read_granted};
-use crate::object_id::ObjectId;
 use crate::objects::Objects;
 use crate::pending_checkpoint::PendingCheckpoint;
+use crate::sealed;
 use crate::store::{State, Store};
 use crate::tree_writer::{Expected, Times, TreeWriter};
 use crate::undo_record::{Image, Record, Touched, image, kept};
 
 /// The file that says which checkpoint is being taken back.
 const JOURNAL: &str = "undo.journal";
+
+/// The journal of undo begins with the process.
+const NO_MAGIC: &[u8] = b"";
 
 /// The checkpoints of one owner that can be restored; older ones are garbage.
 pub const MAX_CHECKPOINTS: usize = 50;
@@ -465,17 +468,11 @@ impl UndoJournal {
         put_number(&mut bytes, self.opposite.0);
         put_granted(&mut bytes, &self.granted);
         bytes.extend_from_slice(&self.record.to_bytes());
-        let checksum = ObjectId::of(&bytes);
-        bytes.extend_from_slice(checksum.as_bytes());
-        bytes
+        sealed::seal(bytes)
     }
 
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
-        if ObjectId::of(body).as_bytes() != checksum {
-            return None;
-        }
-        let mut reader = Reader::new(body);
+        let mut reader = sealed::open(bytes, NO_MAGIC)?;
         let (process, opposite) = (reader.small()?, CheckpointId(reader.number()?));
         let granted = read_granted(&mut reader)?;
         let record = Record::of_bytes(reader.rest())?;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use carrel_domain::Timestamp;
+use carrel_domain::encoding::{Reader, put_length, put_number, put_text};
 use carrel_fsroot::{FileKind, Problem, Root};
 
-use crate::bytes::{Reader, put_length, put_number, put_text};
 use crate::change_key::ChangeKey;
 use crate::error::StorageError;
 use crate::object_id::ObjectId;
@@ -245,7 +245,7 @@ impl Record {
 }
 
 fn path(reader: &mut Reader<'_>) -> Option<PathBuf> {
-    let path = PathBuf::from(reader.os_text()?);
+    let path = PathBuf::from(reader.os()?);
     recorded(&path).ok().filter(|recorded| *recorded == path)
 }
 
@@ -277,7 +277,7 @@ impl Image {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(match reader.byte()? {
             0 => Self::Missing,
-            1 => Self::File { mode: reader.small()?, id: reader.id()? },
+            1 => Self::File { mode: reader.small()?, id: ObjectId::read(reader)? },
             2 => Self::Directory { mode: reader.small()? },
             3 => Self::Link { target: OsString::from_vec(reader.text()?.to_vec()).into() },
             4 => Self::MovedTo(path(reader)?),

@@ -200,7 +200,7 @@ fn what_was_left_out_and_is_gone_is_said_to_be_beyond_restoring() {
     world.write("large", [7; 1001]);
     world.write("small", "x");
     let store = world.store();
-    let limits = carrel_snapshot::Limits { file_bytes: 1000, total_bytes: 1 << 20 };
+    let limits = carrel_snapshot::ScanLimits { file_bytes: 1000, total_bytes: 1 << 20 };
     let scan = carrel_snapshot::ScanOptions { limits, ..Default::default() };
     let request = carrel_snapshot::CreateRequest {
         options: scan.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use carrel_snapshot::{
-    CreateRequest, Ignored, Limits, Omission, Reason, ScanOptions, Store, Trust,
+    CreateRequest, Ignored, Omission, Reason, ScanLimits, ScanOptions, Store, Trust,
 };
 use pretty_assertions::assert_eq;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -85,7 +85,7 @@ fn what_is_too_large_special_or_elsewhere_is_left_out_with_its_reason() {
     mknodat(CWD, world.path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     world.link(world.outside("secret"), "out");
     let store = world.store();
-    let limits = Limits { file_bytes: 1000, total_bytes: 1000 };
+    let limits = ScanLimits { file_bytes: 1000, total_bytes: 1000 };
     let created = with(&store, ScanOptions { limits, ..ScanOptions::default() });
     assert_eq!(left_out(&created.left_out), ["b over_total", "fifo special", "large too_large"]);
     assert_eq!((created.snapshot.totals.files, created.snapshot.totals.links), (1, 1));

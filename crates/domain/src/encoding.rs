@@ -1,15 +1,15 @@
-//! Numbers, texts and times as bytes, for the formats of this crate.
+//! Numbers and texts as bytes, for the files of stores and journals.
 //!
-//! Numbers are little-endian base 128, so that the many small ones take one byte. Readers take bytes that may be
+//! Numbers are little-endian base 128, so that the many small ones take one byte. A [`Reader`] takes bytes that may be
 //! damaged: every function returns `None` rather than panic, and none reserves memory for a count that the
 //! bytes cannot hold.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
 
-use crate::object_id::ObjectId;
-
-pub(crate) fn put_number(bytes: &mut Vec<u8>, mut value: u64) {
+/// Appends a number.
+pub fn put_number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(low_byte(value) | 0x80);
         value >>= 7;
@@ -21,47 +21,60 @@ fn low_byte(value: u64) -> u8 {
     value.to_le_bytes()[0] & 0x7f
 }
 
-pub(crate) fn put_length(bytes: &mut Vec<u8>, value: usize) {
+/// Appends a length or a count.
+pub fn put_length(bytes: &mut Vec<u8>, value: usize) {
     put_number(bytes, value as u64);
 }
 
-pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
+/// Appends bytes with their length.
+pub fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
     put_length(bytes, text.len());
     bytes.extend_from_slice(text);
 }
 
+/// Appends a name, a path or a link's target.
+pub fn put_os(bytes: &mut Vec<u8>, text: impl AsRef<OsStr>) {
+    put_text(bytes, text.as_ref().as_bytes());
+}
+
 /// The rest of the bytes that are being read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// Reads from the beginning of some bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether everything was read.
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    /// Returns the bytes that were not read.
+    pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    pub(crate) fn byte(&mut self) -> Option<u8> {
+    /// Reads one byte.
+    pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(*first)
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    /// Reads so many bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
         Some(taken)
     }
 
-    pub(crate) fn number(&mut self) -> Option<u64> {
+    /// Reads a number.
+    pub fn number(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -77,37 +90,48 @@ impl<'a> Reader<'a> {
         None
     }
 
-    pub(crate) fn small(&mut self) -> Option<u32> {
+    /// Reads a number that fits 32 bits.
+    pub fn small(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }
 
     /// Reads the number of the things that follow, each of at least one byte.
-    pub(crate) fn count(&mut self) -> Option<usize> {
+    pub fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.number()?).ok()?;
         (count <= self.rest.len()).then_some(count)
     }
 
-    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
+    /// Reads bytes with their length.
+    pub fn text(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         self.bytes(length)
     }
 
-    pub(crate) fn os_text(&mut self) -> Option<OsString> {
+    /// Reads a name, a path or a link's target as it is.
+    pub fn os(&mut self) -> Option<OsString> {
         self.text().map(|text| OsString::from_vec(text.to_vec()))
     }
 
     /// Reads a single name of a directory entry.
-    pub(crate) fn name(&mut self) -> Option<OsString> {
+    pub fn name(&mut self) -> Option<OsString> {
         let name = OsStr::from_bytes(self.text()?);
         is_entry_name(name).then(|| name.to_owned())
     }
 
-    pub(crate) fn string(&mut self) -> Option<String> {
+    /// Reads text in UTF-8.
+    pub fn string(&mut self) -> Option<String> {
         std::str::from_utf8(self.text()?).ok().map(str::to_owned)
     }
 
-    pub(crate) fn id(&mut self) -> Option<ObjectId> {
-        self.bytes(ObjectId::LENGTH)?.try_into().ok().map(ObjectId::from_bytes)
+    /// Reads so many bytes as an array.
+    pub fn array<const LENGTH: usize>(&mut self) -> Option<[u8; LENGTH]> {
+        self.bytes(LENGTH)?.try_into().ok()
+    }
+
+    /// Reads a path of an entry: relative, not empty, without `.` and `..`.
+    pub fn path(&mut self) -> Option<PathBuf> {
+        let path = PathBuf::from(self.os()?);
+        is_entry_path(&path).then_some(path)
     }
 }
 
@@ -115,6 +139,11 @@ impl<'a> Reader<'a> {
 fn is_entry_name(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     !matches!(bytes, b"" | b"." | b"..") && !bytes.iter().any(|byte| matches!(byte, 0 | b'/'))
+}
+
+fn is_entry_path(path: &Path) -> bool {
+    let is_name = |component| matches!(component, Component::Normal(_));
+    !path.as_os_str().is_empty() && path.components().all(is_name)
 }
 
 #[cfg(test)]
@@ -136,5 +165,18 @@ mod tests {
         assert_eq!(Reader::new(&[0xff; 10]).number(), None);
         assert_eq!(Reader::new(&[0x80, 0x80]).number(), None);
         assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0x7f]).small(), None);
+    }
+
+    #[test]
+    fn only_paths_of_entries_are_read() {
+        let read = |text: &str| {
+            let mut bytes = Vec::new();
+            put_os(&mut bytes, text);
+            Reader::new(&bytes).path()
+        };
+        assert_eq!(read("a/b"), Some(PathBuf::from("a/b")));
+        for text in ["", "/a", "../a", "a/../b", "./a"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }
