@@ -69,8 +69,8 @@ agents: build ## Scripted agent tasks against Carrel and other MCP servers (need
 	python3 benches/agent/run.py --carrel $(BINARIES)/carrel
 	python3 benches/agent/run.py --carrel $(BINARIES)/carrel --code
 
-fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
-	scripts/fuzz $(SOAK_SECONDS)
+fuzz: ## Fuzz the readers of paths, workflows, command lines and snapshots, or FUZZ_TARGETS, for SOAK_SECONDS each
+	scripts/fuzz $(SOAK_SECONDS) "$(FUZZ_TARGETS)"
 
 diagrams: build ## Diagrams by a real mermaid-cli and Chromium, in the sandbox (needs npm and chromium)
 	scripts/draw-diagrams $(BINARIES)/carrel
