@@ -48,8 +48,8 @@ pub use path_expansion::PathError;
 pub use policy::{
     BUILT_IN_SERVERS, DetectedToolchains, LanguageServerPolicy, LoadedPolicy, MAX_POLICY_BYTES,
     OperatorPolicy, PolicyError, PolicyFile, PolicyOrigin, SERVER_LANGUAGES, SYSTEM_POLICY_FILE,
-    ServerEntry, ServerReadiness, TOOLCHAINS, TierChoice, Toolchain, ToolchainChoice, Trust,
-    UidRange, policy_reference_markdown, policy_template, user_policy_file,
+    ServerEntry, ServerReadiness, SnapshotPolicy, TOOLCHAINS, TierChoice, Toolchain,
+    ToolchainChoice, Trust, UidRange, policy_reference_markdown, policy_template, user_policy_file,
 };
 pub use prompt::{Prompt, TemplateError};
 pub use reloader::{ReloadOutcome, Reloader};

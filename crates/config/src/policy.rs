@@ -20,6 +20,7 @@ mod policy_location;
 mod policy_paths;
 mod policy_reader;
 mod policy_reference;
+mod snapshot_policy;
 mod toolchain;
 mod uid_range;
 
@@ -34,5 +35,6 @@ pub use policy_file::MAX_POLICY_BYTES;
 pub(crate) use policy_keys::SCHEMA;
 pub use policy_location::{PolicyOrigin, SYSTEM_POLICY_FILE, user_policy_file};
 pub use policy_reference::{policy_reference_markdown, policy_template};
+pub use snapshot_policy::SnapshotPolicy;
 pub use toolchain::{DetectedToolchains, TOOLCHAINS, Toolchain};
 pub use uid_range::UidRange;

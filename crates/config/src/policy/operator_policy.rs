@@ -12,6 +12,7 @@ use super::policy_file;
 use super::policy_keys as keys;
 use super::policy_paths::PathUse;
 use super::policy_reader::PolicyReader;
+use super::snapshot_policy::SnapshotPolicy;
 use super::toolchain::{self, DetectedToolchains, Toolchain};
 use super::uid_range::UidRange;
 use crate::diagnostic::Diagnostic;
@@ -44,6 +45,7 @@ pub struct OperatorPolicy {
     pub wall_limit: Duration,
     pub uids: UidRange,
     pub language_servers: LanguageServerPolicy,
+    pub snapshots: SnapshotPolicy,
 }
 
 /// The required strength of the sandbox.
@@ -101,6 +103,7 @@ impl Default for OperatorPolicy {
             wall_limit: DEFAULT_WALL_LIMIT,
             uids: UidRange::default(),
             language_servers: LanguageServerPolicy::default(),
+            snapshots: SnapshotPolicy::default(),
         }
     }
 }
@@ -154,6 +157,7 @@ impl OperatorPolicy {
             wall_limit,
             uids: UidRange::read(reader),
             language_servers,
+            snapshots: SnapshotPolicy::read(reader),
         }
     }
 

@@ -7,7 +7,9 @@ use carrel_domain::{ByteSize, Code};
 use super::operator_policy::Trust;
 use super::toolchain;
 use crate::schema::DefaultValue::{Computed, Literal};
-use crate::schema::ValueKind::{AutoOrNames, Choice, Count, Paths, Servers, Size, Time, Variables};
+use crate::schema::ValueKind::{
+    AutoOrNames, Choice, Count, Flag, Paths, Servers, Size, Time, Variables,
+};
 use crate::schema::{Syntax, ValueKind, settings};
 
 const TIERS: &[&str] = &["auto", "full", "landlock"];
@@ -30,6 +32,8 @@ const MIN_OPEN_FILES: u64 = 16;
 const MAX_OPEN_FILES: u64 = 1 << 20;
 /// Each has processes, memory and a view of a workspace.
 const MAX_SERVERS: u64 = 64;
+/// Each has a record in memory.
+const MAX_SNAPSHOTS: u64 = 10_000;
 /// Ids below belong to accounts of people and services; 65534 is the overflow id.
 pub(crate) const MIN_UID: u64 = 1 << 16;
 /// Programs that read ids as signed 32-bit numbers fail above.
@@ -90,6 +94,20 @@ settings! {
             "Directories in which servers are looked for before all others. Commands may read them.";
         SERVERS_TABLE = "language_servers.servers", Servers, Literal("{}"), None,
             "Further servers, and changes of built-in ones, by name.";
+    }
+    Some("snapshots"), "Snapshots that Carrel takes by itself, and what is kept of them. They are apart from those that somebody asked for. One of a tree that did not change is not taken again." {
+        SNAPSHOT_TASKS = "snapshots.tasks", Flag, Literal("true"), None,
+            "Take one before each task of the queue that may write.";
+        SNAPSHOT_TURNS = "snapshots.turns", Flag, Literal("true"), None,
+            "Take one before each turn of an agent of `carrel run`.";
+        SNAPSHOT_COMMANDS = "snapshots.commands", Flag, Literal("false"), None,
+            "Take one before each command of an agent or a client. Without it a call can ask for one with `snapshot`.";
+        SNAPSHOT_KEEP = "snapshots.keep", Count { min: 1, max: MAX_SNAPSHOTS }, Literal("50"), None,
+            "The most that are kept in a workspace.";
+        SNAPSHOT_KEEP_FOR = "snapshots.keep_for", TIME, Literal("\"7d\""), None,
+            "The age up to which they are kept. The newest one always is.";
+        SNAPSHOT_KEEP_BYTES = "snapshots.keep_bytes", Size { min: MIN_MEMORY, max: MAX_SIZE }, Literal("\"1GiB\""), None,
+            "The most bytes that they may add to the store of a workspace.";
     }
     Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that assigns ids, may use them." {
         UID_FIRST = "uids.first", Count { min: MIN_UID, max: MAX_UID }, Literal("2000000000"), None,

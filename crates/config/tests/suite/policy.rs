@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use carrel_config::{
     Diagnostic, Environment, LanguageServerPolicy, MAX_POLICY_BYTES, OperatorPolicy, PolicyError,
-    TOOLCHAINS, TierChoice, ToolchainChoice, Trust,
+    SnapshotPolicy, TOOLCHAINS, TierChoice, ToolchainChoice, Trust,
 };
 use carrel_domain::{ByteSize, Network, NetworkPolicy, ResourceLimits, Tier};
 use pretty_assertions::assert_eq;
@@ -54,6 +54,7 @@ fn every_setting_is_read() {
         limits.log = "1 MiB"
         uids = { first = 65536, count = 2 }
         language_servers.programs = ["/opt/servers"]
+        snapshots = { tasks = false, commands = true, keep = 7, keep_for = "2h", keep_bytes = "64MiB" }
     "#;
     let policy = policy(text);
     let expected = OperatorPolicy {
@@ -86,6 +87,14 @@ fn every_setting_is_read() {
         language_servers: LanguageServerPolicy {
             programs: vec!["/opt/servers".into()],
             ..LanguageServerPolicy::default()
+        },
+        snapshots: SnapshotPolicy {
+            tasks: false,
+            turns: true,
+            commands: true,
+            keep: 7,
+            keep_for: Duration::from_hours(2),
+            keep_bytes: ByteSize::mib(64),
         },
     };
     assert_eq!(policy, expected);
