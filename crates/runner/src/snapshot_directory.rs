@@ -12,7 +12,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use carrel_fsroot::{Durability, Error as FileError, Root, WriteOptions};
 use carrel_workspace::Error;
@@ -30,6 +30,9 @@ const WORKSPACE_FILE: &str = "workspace";
 /// The longest path that the file holds.
 const MAX_PATH_BYTES: u64 = 4096;
 
+/// The file of a store that the last restore or undo left.
+const RESTORED: &str = "restored";
+
 /// The files of a store while something is being written to the workspace.
 const JOURNALS: [&str; 2] = ["restore.journal", "undo.journal"];
 
@@ -40,6 +43,15 @@ impl WorkspaceHandle {
         let Some(name) = self.name_beside() else { return false };
         let store = self.shared.server.path(ServerPart::Snapshots).join(name);
         JOURNALS.iter().any(|journal| rustix::fs::lstat(store.join(journal)).is_ok())
+    }
+
+    /// Returns the time at which a restore or undo last put files of the workspace back, by whichever process. Makes
+    /// nothing.
+    pub fn restored_at(&self) -> Option<SystemTime> {
+        let store = self.shared.server.path(ServerPart::Snapshots).join(self.name_beside()?);
+        let found = rustix::fs::lstat(store.join(RESTORED)).ok()?;
+        let seconds = Duration::from_secs(u64::try_from(found.st_mtime).ok()?);
+        Some(UNIX_EPOCH + seconds + Duration::from_nanos(found.st_mtime_nsec))
     }
 
     /// Opens the directory of the workspace's snapshots, and makes it if it is missing; none for a directory within

@@ -31,7 +31,7 @@ use crate::name::SnapshotId;
 use crate::restore_steps::{StepOutcome, Steps, Trusted};
 use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
-use crate::store::{FindError, Reference, State, Store};
+use crate::store::{FindError, RESTORED, Reference, State, Store};
 use crate::tree::{Node, Omission};
 use crate::tree_writer::{Times, TreeWriter, recorded_path};
 
@@ -352,7 +352,7 @@ impl Store {
     }
 
     fn end_journal(&self, journal: &Journal) -> Result<(), StorageError> {
-        self.disk.remove(journal::FILE)?;
+        self.disk.rename(journal::FILE, RESTORED)?;
         match journal.durability {
             Durability::Synced | Durability::Atomic => self.disk.sync_names(),
             Durability::Buffered => Ok(()),

@@ -19,6 +19,7 @@ use tracing::warn;
 use crate::change_key::ChangeKey;
 use crate::disk::{self, Disk, ServerDisk, UNFINISHED, Watched};
 use crate::error::StorageError;
+use crate::journal;
 use crate::name::{SnapshotId, SnapshotName};
 use crate::objects::Objects;
 use crate::restore::{Recovery, RestoreError};
@@ -26,10 +27,15 @@ use crate::scan::scan;
 use crate::scan_cache::ScanCache;
 use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{RecordError, Snapshot, number_of};
-use crate::undo::CheckpointId;
+use crate::undo::{self, CheckpointId};
 
 const LOCK: &str = "lock";
 const SCAN_CACHE: &str = "scan.index";
+
+/// The journal of the last restore or undo that is over. Its time is that of the file: whoever remembers something about
+/// the workspace's files can tell whether they were put back since.
+pub(crate) const RESTORED: &str = "restored";
+
 const LOCK_MODE: u32 = 0o600;
 
 /// The time after which another process that holds the lock is not waited for any longer. A first snapshot of
@@ -194,6 +200,13 @@ impl Store {
             }
             self.recover_undo(state)
         })
+    }
+
+    /// Returns whether a process that ended was writing to the workspace, so that opening the store in a directory
+    /// would finish that.
+    pub fn is_interrupted(directory: &Root) -> bool {
+        let is_there = |journal: &str| directory.link_metadata(Path::new(journal)).is_ok();
+        [journal::FILE, undo::JOURNAL].into_iter().any(is_there)
     }
 
     /// Returns all snapshots, the newest first.

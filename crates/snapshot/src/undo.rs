@@ -24,12 +24,12 @@ use crate::journal::{put_granted, read_granted};
 use crate::objects::Objects;
 use crate::pending_checkpoint::PendingCheckpoint;
 use crate::sealed;
-use crate::store::{State, Store};
+use crate::store::{RESTORED, State, Store};
 use crate::tree_writer::{Expected, Times, TreeWriter};
 use crate::undo_record::{Image, Record, Touched, image, kept};
 
 /// The file that says which checkpoint is being taken back.
-const JOURNAL: &str = "undo.journal";
+pub(crate) const JOURNAL: &str = "undo.journal";
 
 /// The journal of undo begins with the process.
 const NO_MAGIC: &[u8] = b"";
@@ -213,7 +213,7 @@ impl Store {
             self.disk.remove(JOURNAL)?;
             return Err(UndoError::Write { path, source });
         }
-        self.disk.remove(JOURNAL)?;
+        self.disk.rename(JOURNAL, RESTORED)?;
         let restored = wanted.iter().map(|one| one.touched.path.clone()).collect();
         Ok(Undone { restored, conflicts, checkpoint: Some(checkpoint) })
     }
@@ -335,6 +335,7 @@ impl Store {
             }
             let (checkpoint, finished) = (journal.record.id, wanted.len());
             info!(%checkpoint, finished, conflicts = conflicts.len(), "finished an interrupted undo");
+            return self.disk.rename(JOURNAL, RESTORED);
         }
         self.disk.remove(JOURNAL)
     }

@@ -198,7 +198,7 @@ impl Workspaces {
     }
 
     /// Returns the workspace of a call; without a name, the only one.
-    pub(crate) fn choose(&self, name: Option<&str>) -> Result<Arc<NamedWorkspace>, Failure> {
+    pub fn choose(&self, name: Option<&str>) -> Result<Arc<NamedWorkspace>, Failure> {
         match (name, &self.workspaces[..]) {
             (None, [only]) => Ok(Arc::clone(only)),
             (None, _) => Err(self.not_chosen()),

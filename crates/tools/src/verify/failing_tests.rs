@@ -25,6 +25,10 @@ const MAX_SHOWN: usize = 500;
 
 const NO_RUN: &str = "no run_tests call yet in this session";
 
+/// Said of results that may be of other content.
+const RESTORED_SINCE: &str =
+    "[files were put back by a restore or undo since; run_tests tells how they do now]";
+
 pub(super) struct RunFailingTests;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -75,7 +79,10 @@ impl Tool for RunFailingTests {
             language.as_deref().is_none_or(|name| name == "all" || name == run.language())
         };
         let failed: Vec<_> = last.iter().filter(wanted).cloned().collect();
-        if let Some(text) = nothing_to_rerun(&last, &failed, language.as_deref()) {
+        if let Some(mut text) = nothing_to_rerun(&last, &failed, language.as_deref()) {
+            if is_outdated(context, &last) {
+                line(&mut text, RESTORED_SINCE);
+            }
             return nothing(text);
         }
         let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_RERUNS).min(MAX_RERUNS);
@@ -171,6 +178,12 @@ fn remember(last: &mut [LastRun], now: &LastRun) {
     }
 }
 
+/// Returns whether files of the workspace were put back since the runs, by whichever process.
+fn is_outdated(context: &ToolContext, last: &[LastRun]) -> bool {
+    let restored_at = context.workspace().handle().restored_at();
+    last.iter().any(|run| run.is_before(restored_at))
+}
+
 pub(super) struct LastTestFailures;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -185,6 +198,8 @@ pub(super) struct LastFacts {
     /// Number of failed tests; null if none were run.
     failures: Option<usize>,
     shown: usize,
+    /// Files were put back by a restore or undo since the run, so that the results may be of other content.
+    restored_since: bool,
 }
 
 impl Tool for LastTestFailures {
@@ -203,7 +218,10 @@ impl Tool for LastTestFailures {
     async fn call(context: &ToolContext, input: LastInput) -> ToolResult<LastFacts> {
         let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_SHOWN).min(MAX_SHOWN);
         let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
-            return Ok(Reply::text(NO_RUN, LastFacts { failures: None, shown: 0 }));
+            return Ok(Reply::text(
+                NO_RUN,
+                LastFacts { failures: None, shown: 0, restored_since: false },
+            ));
         };
         let mut text = String::new();
         let mut failures = 0;
@@ -226,9 +244,14 @@ impl Tool for LastTestFailures {
             line(&mut text, &format!("\n({left} {more})"));
         }
         let guard = context.cut_guard();
-        let text =
+        let mut text =
             shorten(&guard, text, context.reply_limit(None), "a smaller limit shows less of it");
-        let reply = Reply::text(text, LastFacts { failures: Some(failures), shown });
+        let restored_since = is_outdated(context, &last);
+        if restored_since {
+            line(&mut text, RESTORED_SINCE);
+        }
+        let facts = LastFacts { failures: Some(failures), shown, restored_since };
+        let reply = Reply::text(text, facts);
         let failures = last.iter().flat_map(|run| &run.report.failures);
         record_excerpts(context, &reply.content, failures).await;
         Ok(reply)

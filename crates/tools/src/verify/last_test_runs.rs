@@ -1,7 +1,7 @@
 //! The last test results of a session, for each workspace.
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use carrel_verify::Ecosystem;
 use carrel_verify::parse::{Failure, TestReport, Verdict};
@@ -12,6 +12,9 @@ use super::run_tests::ProjectTests;
 /// Bounds the messages of one workspace that are saved between processes.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
 
+/// The times of files lag behind the clock by up to a tick of the kernel.
+const CLOCK_TICK: Duration = Duration::from_millis(10);
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct LastRuns(HashMap<String, Vec<LastRun>>);
@@ -21,8 +24,8 @@ pub(super) struct LastRun {
     ecosystem: Ecosystem,
     pub(super) directory: String,
     pub(super) report: TestReport,
-    /// Seconds since 1970, so that another process can compute the age.
-    at: u64,
+    /// Milliseconds since 1970, so that another process can compute the age.
+    at_millis: u64,
 }
 
 impl LastRuns {
@@ -56,7 +59,7 @@ impl LastRun {
             ecosystem: tested.profile.ecosystem,
             directory: tested.profile.root.clone(),
             report: tested.report.clone(),
-            at: now(),
+            at_millis: now_millis(),
         }
     }
 
@@ -92,12 +95,23 @@ impl LastRun {
     }
 
     pub(super) fn age(&self) -> String {
-        age(now().saturating_sub(self.at))
+        age(now().saturating_sub(self.at_millis / 1000))
+    }
+
+    /// Tells whether files were put back since the run, or while it was going on.
+    pub(super) fn is_before(&self, restored_at: Option<SystemTime>) -> bool {
+        let ended = UNIX_EPOCH + Duration::from_millis(self.at_millis);
+        restored_at.is_some_and(|restored| restored + CLOCK_TICK >= ended)
     }
 }
 
 pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    now_millis() / 1000
+}
+
+fn now_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 pub(super) fn age(seconds: u64) -> String {
@@ -143,7 +157,7 @@ mod tests {
                 omitted: 0,
                 detail: None,
             },
-            at: 1,
+            at_millis: 1,
         }
     }
 

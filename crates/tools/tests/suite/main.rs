@@ -5,6 +5,8 @@
     reason = "tests build the state that agents and people leave behind, and fail by panicking"
 )]
 
+/// What learns that files were put back.
+mod after_restore;
 /// The source and the completeness of answers, and reasons for which no server answered.
 mod answer_facts;
 /// Symbols: outlines, reading by name, definitions, references, search and maps.
