@@ -11,6 +11,7 @@ mod arguments;
 pub(crate) mod dashboard;
 mod journal;
 pub(crate) mod limits;
+mod turn_snapshots;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use carrel_config::{ConductorConfig, Environment, ValidationScope, Workflow};
 use carrel_domain::{Clock, Code, SystemClock};
 use carrel_exec::LazySpawner;
 use carrel_store::IssueStore;
+use carrel_tools::SnapshotStores;
 use carrel_tracker::{LocalTracker, Tracker};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -180,10 +182,13 @@ fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>) -> Factories 
         let local = Arc::new(local) as Arc<dyn Tracker>;
         carrel_tracker::from_config(config, &connections, Some(local))
     };
+    // Those of the tools and those before turns are in the same stores.
+    let stores = Arc::new(SnapshotStores::default());
     Factories {
         tracker: Arc::new(tracker),
         agent: Arc::new(carrel_agent::from_config),
-        tools: agent_tools::factory(),
+        tools: agent_tools::factory(&stores),
+        snapshots: turn_snapshots::factory(stores),
     }
 }
 

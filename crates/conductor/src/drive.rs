@@ -99,6 +99,8 @@ pub struct Factories {
     pub agent: Arc<AgentFactory>,
     /// Creates Carrel's own tools for an agent.
     pub tools: Arc<ToolsFactory>,
+    /// Takes snapshots of workspaces.
+    pub snapshots: Arc<SnapshotFactory>,
 }
 
 /// Creates a tracker from settings.
@@ -122,6 +124,23 @@ pub struct ToolsRequest {
     pub runner: Arc<Runner>,
     /// The workspace that the tools are confined to.
     pub workspace: Arc<Workspace>,
+}
+
+/// Takes a snapshot of a workspace before a turn, and returns its number; `None` if the operator wants none.
+pub type SnapshotFactory =
+    dyn Fn(SnapshotRequest) -> BoxFuture<'static, Result<Option<String>, String>> + Send + Sync;
+
+/// The turn before which a snapshot is taken.
+#[derive(Clone, Debug)]
+pub struct SnapshotRequest {
+    /// Has the operator's policy.
+    pub runner: Arc<Runner>,
+    /// The workspace of the run.
+    pub workspace: Arc<Workspace>,
+    /// The issue's identifier.
+    pub issue: String,
+    /// The number of the turn in its run.
+    pub turn: u64,
 }
 
 impl std::fmt::Debug for Factories {

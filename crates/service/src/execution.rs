@@ -27,6 +27,7 @@ use carrel_store::{
     Claim, Event, EventKind, Finish, Finished, Heartbeat, NewEvent, Release, Released, StoreError,
     Task,
 };
+use carrel_tools::AutomaticSnapshot;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, info, warn};
@@ -147,8 +148,11 @@ impl Execution {
             }
             Err(error) => return self.failed(self.write_error(events, &error).await),
         };
+        let snapshot = self.take_snapshot(&plan, &workspace).await;
         let has_directory = self.create_task_directory(&workspace).await;
-        let ending = Attempt::new(self, &plan, &workspace, events, stop, lost).run(&plan).await;
+        let mut attempt = Attempt::new(self, &plan, &workspace, events, stop, lost);
+        attempt.snapshot = snapshot;
+        let ending = attempt.run(&plan).await;
         if has_directory {
             self.remove_task_directory(&workspace).await;
         }
@@ -174,6 +178,22 @@ impl Execution {
         let workspace = workspaces.open_workspace(self.task.workspace).await?;
         workspaces.check_quota(&workspace).await?;
         Ok(workspace)
+    }
+
+    /// Takes a snapshot of the workspace if the task may write there. A failure costs the snapshot and not the task.
+    async fn take_snapshot(&self, plan: &TaskPlan, workspace: &OpenWorkspace) -> Option<String> {
+        let policy = workspace.toolbox().runner.policy().snapshots;
+        if !policy.tasks || !plan.steps.iter().any(|step| step.action.may_write()) {
+            return None;
+        }
+        let task = self.claim.task;
+        let snapshot = AutomaticSnapshot::before_task(&task.to_string());
+        let taken =
+            workspace.toolbox().snapshots().take(workspace.named_workspace(), snapshot, policy);
+        taken.await.unwrap_or_else(|failure| {
+            warn!(%task, failure.message, "no snapshot was taken before a task");
+            None
+        })
     }
 
     /// Creates the task's own directory. A task runs without one if that fails.

@@ -30,6 +30,7 @@ mod registration;
 pub mod repository;
 mod request;
 mod slots;
+mod snapshot_sweep;
 mod step;
 mod sweep;
 mod tasks;

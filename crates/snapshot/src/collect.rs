@@ -110,12 +110,16 @@ impl Store {
     /// Deletes the snapshots that exceed a retention, and returns them, the oldest first.
     pub fn retain(&self, retention: &Retention) -> Result<Vec<Snapshot>, StorageError> {
         self.locked(|state| {
-            let ids = surplus(&state.snapshots, retention, self.clock.now());
-            let is_surplus = |snapshot: &&Snapshot| ids.contains(&snapshot.id);
-            let deleted = state.snapshots.iter().filter(is_surplus).cloned().collect();
+            let deleted = surplus(&state.snapshots, retention, self.clock.now());
+            let ids: Vec<_> = deleted.iter().map(|snapshot| snapshot.id).collect();
             self.delete_all(state, &ids)?;
             Ok(deleted)
         })
+    }
+
+    /// Returns the snapshots that exceed a retention, the oldest first.
+    pub fn surplus(&self, retention: &Retention) -> Result<Vec<Snapshot>, StorageError> {
+        self.locked(|state| Ok(surplus(&state.snapshots, retention, self.clock.now())))
     }
 
     fn delete_all(&self, state: &mut State, ids: &[SnapshotId]) -> Result<(), StorageError> {
@@ -237,7 +241,7 @@ fn mark(
 }
 
 /// Returns the snapshots that exceed a retention, the oldest first.
-fn surplus(snapshots: &[Snapshot], retention: &Retention, now: Timestamp) -> Vec<SnapshotId> {
+fn surplus(snapshots: &[Snapshot], retention: &Retention, now: Timestamp) -> Vec<Snapshot> {
     let is_asked = |snapshot: &&Snapshot| match &snapshot.reason {
         Reason::Asked => true,
         Reason::Automatic(_) | Reason::BeforeRestore => false,
@@ -245,11 +249,11 @@ fn surplus(snapshots: &[Snapshot], retention: &Retention, now: Timestamp) -> Vec
     let (asked, automatic): (Vec<_>, Vec<_>) = snapshots.iter().partition(is_asked);
     let mut surplus = beyond(&asked, &retention.asked, now);
     surplus.extend(beyond(&automatic, &retention.automatic, now));
-    surplus.sort_unstable();
+    surplus.sort_unstable_by_key(|snapshot| snapshot.id);
     surplus
 }
 
-fn beyond(snapshots: &[&Snapshot], budget: &Budget, now: Timestamp) -> Vec<SnapshotId> {
+fn beyond(snapshots: &[&Snapshot], budget: &Budget, now: Timestamp) -> Vec<Snapshot> {
     let mut bytes = 0_u64;
     let mut surplus = Vec::new();
     for (index, snapshot) in snapshots.iter().rev().enumerate() {
@@ -257,7 +261,7 @@ fn beyond(snapshots: &[&Snapshot], budget: &Budget, now: Timestamp) -> Vec<Snaps
         let is_beyond =
             index >= budget.count || snapshot.created.age(now) > budget.age || bytes > budget.bytes;
         if index > 0 && is_beyond {
-            surplus.push(snapshot.id);
+            surplus.push((*snapshot).clone());
         }
     }
     surplus

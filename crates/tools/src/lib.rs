@@ -68,7 +68,9 @@ pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;
 pub use session::{Session, SessionEnd, SessionLifetime};
 pub use shell::{CommandFacts, JobLogPart, JobPhase, JobView, NoteReader, notes};
-pub use snapshots::SnapshotStores;
+pub use snapshots::{
+    AutomaticSnapshot, SnapshotStores, SweepMode, SweptSnapshots, sweep_snapshots,
+};
 pub use tool::{
     About, CallRules, Class, Effect, Exposure, ListingRule, Masking, QuotaRule, Tool, ToolResult,
     TrustMode, WorkspaceChoice,

@@ -10,17 +10,21 @@ mod list;
 mod restore;
 mod retention;
 mod stores;
+mod sweep;
 mod undo;
 
 use std::path::{Component, PathBuf};
 
+use carrel_config::SnapshotPolicy;
 use carrel_domain::{Code, Failure};
 use carrel_snapshot::{Reference, Trust};
 
-pub(crate) use automatic::before;
+pub use automatic::AutomaticSnapshot;
+pub(crate) use automatic::{before, before_command};
 pub(crate) use call_changes::{CallChanges, Change};
 pub use stores::SnapshotStores;
 pub(crate) use stores::finish_interrupted;
+pub use sweep::{SweepMode, SweptSnapshots, sweep_snapshots};
 pub(crate) use undo::keep;
 
 use crate::named_workspace::NamedWorkspace;
@@ -49,8 +53,17 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
 
 /// Returns the files whose change keys are believed: none while a command that may write runs in the workspace,
 /// whichever session or interface started it. It may have files mapped and change them without changing their keys.
+fn trust_in(workspace: &NamedWorkspace) -> Trust {
+    if workspace.handle().running_commands() > 0 { Trust::Nothing } else { Trust::Keys }
+}
+
 fn trust(context: &ToolContext) -> Trust {
-    if context.workspace().handle().running_commands() > 0 { Trust::Nothing } else { Trust::Keys }
+    trust_in(context.workspace())
+}
+
+/// Returns what is taken without being asked for, and kept of it.
+fn policy(context: &ToolContext) -> SnapshotPolicy {
+    context.toolbox.runner.policy().snapshots
 }
 
 /// Returns the first of some names as one text, with the number of the others.

@@ -128,6 +128,11 @@ impl Toolbox {
         let _ = self.job_records.set(Arc::new(JobRecords::new(directory)));
     }
 
+    /// Returns the snapshot stores.
+    pub fn snapshots(&self) -> &Arc<SnapshotStores> {
+        &self.snapshots
+    }
+
     pub(crate) fn job_records(&self) -> Option<&Arc<JobRecords>> {
         self.job_records.get()
     }

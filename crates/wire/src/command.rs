@@ -32,6 +32,9 @@ pub struct ExecRequest {
     /// The network of the command, at most that of the workspace; the workspace's default if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// Take a snapshot of the workspace before the command. Without one the command does not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snapshot: bool,
 }
 
 /// A git operation to run.
@@ -108,6 +111,9 @@ pub struct CommandReply {
     pub stderr: String,
     /// Milliseconds from start to end.
     pub duration_ms: u64,
+    /// The number of the snapshot before the command, if one was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
 }
 
 /// An operation that the sandbox denied to a command.

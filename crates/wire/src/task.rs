@@ -141,6 +141,9 @@ pub struct TaskResult {
     /// The repositories in `repos/`; absent if the directory could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repos_cached: Option<Vec<String>>,
+    /// The number of the workspace's snapshot before the task, if one was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
 }
 
 /// The result of a step.

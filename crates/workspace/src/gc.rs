@@ -61,21 +61,58 @@ pub struct Gc {
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names define actions and objects")]
 pub enum GcAction {
-    FinishRemoval { key: WorkspaceKey },
-    RemoveHalfMade { key: WorkspaceKey },
-    DropRecord { key: WorkspaceKey },
-    RemoveUnused { identifier: Identifier, key: WorkspaceKey, last_used_at: Timestamp },
-    RemoveOrphan { name: String },
-    KeepUnsaved { name: String },
-    DropKept { name: String },
-    DeleteLogs { name: String },
-    DeleteHome { name: String },
-    DeleteSnapshots { name: String },
-    DeleteSymbols { name: String },
-    DeleteLayers { name: String },
-    DeleteLock { name: String },
-    DeleteUnfinished { path: String },
-    DeleteTrash { name: String },
+    FinishRemoval {
+        key: WorkspaceKey,
+    },
+    RemoveHalfMade {
+        key: WorkspaceKey,
+    },
+    DropRecord {
+        key: WorkspaceKey,
+    },
+    RemoveUnused {
+        identifier: Identifier,
+        key: WorkspaceKey,
+        last_used_at: Timestamp,
+    },
+    RemoveOrphan {
+        name: String,
+    },
+    KeepUnsaved {
+        name: String,
+    },
+    DropKept {
+        name: String,
+    },
+    DeleteLogs {
+        name: String,
+    },
+    DeleteHome {
+        name: String,
+    },
+    DeleteSnapshots {
+        name: String,
+    },
+    /// By the caller, who knows the retention.
+    ExpireSnapshots {
+        key: WorkspaceKey,
+        count: usize,
+    },
+    DeleteSymbols {
+        name: String,
+    },
+    DeleteLayers {
+        name: String,
+    },
+    DeleteLock {
+        name: String,
+    },
+    DeleteUnfinished {
+        path: String,
+    },
+    DeleteTrash {
+        name: String,
+    },
 }
 
 /// The result of a clean-up: the actions, performed or in a dry run only planned, and the messages of failed ones.
@@ -298,6 +335,7 @@ impl RootInner {
             | GcAction::RemoveOrphan { .. }
             | GcAction::KeepUnsaved { .. }
             | GcAction::DropKept { .. }
+            | GcAction::ExpireSnapshots { .. }
             | GcAction::DeleteTrash { .. } => Ok(()),
         }
     }

@@ -129,7 +129,7 @@ impl WorkspaceRequest {
 
 async fn exec(request: WorkspaceRequest, Json(command, body): Json<ExecRequest>) -> RouteResult {
     request.caller.check(TokenScope::Exec, request.id)?;
-    let ExecRequest { command, cwd, timeout, network } = command;
+    let ExecRequest { command, cwd, timeout, network, snapshot } = command;
     if command.trim().is_empty() || command.chars().count() > MAX_COMMAND_CHARS {
         let rule = format!("is 1 to {MAX_COMMAND_CHARS} characters");
         return Err(ErrorResponse::field("command", rule));
@@ -141,7 +141,8 @@ async fn exec(request: WorkspaceRequest, Json(command, body): Json<ExecRequest>)
     }
     check_relative("cwd", cwd.as_deref())?;
     check_network(&request.caller, network)?;
-    let arguments = json!({ "command": command, "cwd": cwd, "timeout": timeout });
+    let arguments =
+        json!({ "command": command, "cwd": cwd, "timeout": timeout, "snapshot": snapshot });
     let work = request.call_tool("workspace_exec", arguments, network);
     request.run_once("exec", &body, work).await
 }

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{ConductorConfig, Workflow};
-use carrel_domain::{NetworkRequest, message_of};
+use carrel_domain::{NetworkRequest, WorkspaceAccess, message_of};
 use carrel_mcp::{reply_for_client, tool_for_one_workspace};
-use carrel_runner::Runner;
+use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
     CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress, Registry,
-    Secrets, Session, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
+    Secrets, Session, SnapshotStores, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
 };
 use carrel_traces::TraceParent;
+use carrel_workspace::Workspace;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use tracing::warn;
@@ -26,15 +27,17 @@ use crate::sandbox;
 use crate::toolbox::UNNAMED;
 
 /// Returns the factory of tools for agents.
-pub(super) fn factory() -> Arc<ToolsFactory> {
+pub(super) fn factory(stores: &Arc<SnapshotStores>) -> Arc<ToolsFactory> {
+    let stores = Arc::clone(stores);
     Arc::new(move |request: ToolsRequest| {
         let config = request.workflow.config.conductor.as_ref();
         let config = config.filter(|config| !config.agent.tools.is_empty()).cloned();
         let Some(config) = config else {
             return async { Ok(None) }.boxed();
         };
+        let stores = Arc::clone(&stores);
         let made = async move {
-            let tools = AgentTools::make(request, &config).await?;
+            let tools = AgentTools::make(request, &config, stores).await?;
             Ok(Some(Arc::new(tools) as Arc<dyn Tools>))
         };
         made.boxed()
@@ -52,17 +55,18 @@ struct AgentTools {
 }
 
 impl AgentTools {
-    async fn make(request: ToolsRequest, config: &ConductorConfig) -> Result<Self, String> {
+    async fn make(
+        request: ToolsRequest,
+        config: &ConductorConfig,
+        snapshots: Arc<SnapshotStores>,
+    ) -> Result<Self, String> {
         let ToolsRequest { workflow, runner, workspace } = request;
         let handle = runner.open(&workspace).await.map_err(|error| message_of(&error))?;
         // What the agent changes later is not to be trusted, whichever way it is changed.
         runner.record_trust(&handle).await.map_err(|error| message_of(&error))?;
-        let key = workspace.record().key.to_string();
-        let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
-        let path = handle.path().to_owned();
         let access = sandbox::access(carrel_agent::reads_only(config));
-        let workspace =
-            NamedWorkspace::new(WorkspaceEntry { name: name.clone(), path, access }, handle);
+        let workspace = named(&workspace, access, handle);
+        let name = workspace.name().to_owned();
         let environment = runner.environment();
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces: Workspaces::new(vec![workspace]).map_err(|error| message_of(&error))?,
@@ -73,7 +77,7 @@ impl AgentTools {
             git: GitOptions::new(environment),
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
             symbols: Arc::default(),
-            snapshots: Arc::default(),
+            snapshots,
         });
         let registry = Registry::new(toolbox, config.agent.tools).without_operator_tools();
         let session = Session::new(format!("agent:{name}"));
@@ -81,6 +85,18 @@ impl AgentTools {
             (command_settings(&workflow, config), carrel_traces::current_context());
         Ok(Self { registry, session, command_settings, runner, under })
     }
+}
+
+/// Returns the workspace of a run as tools see it.
+pub(super) fn named(
+    workspace: &Workspace,
+    access: WorkspaceAccess,
+    handle: WorkspaceHandle,
+) -> NamedWorkspace {
+    let key = workspace.record().key.to_string();
+    let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
+    let path = handle.path().to_owned();
+    NamedWorkspace::new(WorkspaceEntry { name, path, access }, handle)
 }
 
 /// Caps the network of tools at the agent's, and masks the workflow file's secrets.

@@ -146,7 +146,12 @@ impl ServerProcess {
                 worker.run(self.stop.clone()).await;
             }
         };
-        tokio::join!(working, sweep.run(self.stop.clone()));
+        let spaces = &self.volume.spaces;
+        tokio::join!(
+            working,
+            sweep.run(self.stop.clone()),
+            spaces.sweep_snapshots(self.stop.clone())
+        );
     }
 
     /// Checks that the stored credentials were sealed with the present key. If they are to be forgotten,

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use carrel_domain::Code;
+use carrel_config::OperatorPolicy;
+use carrel_domain::{Code, Failure};
+use carrel_tools::{SweepMode, SweptSnapshots, sweep_snapshots};
 use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, UnsavedWork, Workspaces};
 use serde_json::json;
 use tracing::warn;
@@ -79,7 +81,11 @@ pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<Exit
     };
     let report = match settings.open_root(&arguments.root)? {
         Some(workspaces) if arguments.trash_only => workspaces.empty_trash().await?,
-        Some(workspaces) => workspaces.gc(options, &settings.hooks).await?,
+        Some(workspaces) => {
+            let mut report = workspaces.gc(options, &settings.hooks).await?;
+            expire_snapshots(&workspaces, options.dry_run, cli, &mut report);
+            report
+        }
         None => GcReport::default(),
     };
     let data = json!({
@@ -92,6 +98,27 @@ pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<Exit
         cli.print(&data, || output::write(report_text(&report, options.dry_run).as_bytes()))?;
     let failed = "steps of the clean-up that failed";
     fail_if_any(report.failed.len(), Code::CleanUpIncomplete, failed).map(|()| ended)
+}
+
+/// Deletes the snapshots that the operator's policy does not keep.
+fn expire_snapshots(
+    workspaces: &Workspaces,
+    dry_run: bool,
+    cli: &Invocation,
+    report: &mut GcReport,
+) {
+    let mode = if dry_run { SweepMode::DryRun } else { SweepMode::Delete };
+    let swept = OperatorPolicy::load(None, &cli.environment)
+        .map_err(Failure::from)
+        .and_then(|loaded| sweep_snapshots(workspaces, loaded.policy.snapshots, mode));
+    match swept {
+        Ok(SweptSnapshots { deleted, failed }) => {
+            let expired = |(key, count)| GcAction::ExpireSnapshots { key, count };
+            report.actions.extend(deleted.into_iter().map(expired));
+            report.failed.extend(failed);
+        }
+        Err(failure) => report.failed.push(failure.message),
+    }
 }
 
 fn report_text(report: &GcReport, dry_run: bool) -> String {
@@ -124,6 +151,9 @@ fn describe(action: &GcAction) -> String {
         GcAction::DeleteHome { name } => format!("delete the home of {}", printable(name)),
         GcAction::DeleteSnapshots { name } => {
             format!("delete the snapshots of {}", printable(name))
+        }
+        GcAction::ExpireSnapshots { key, count } => {
+            format!("delete {count} snapshots of {key}, which are too old or too many")
         }
         GcAction::DeleteSymbols { name } => {
             format!("delete the symbol index of {}", printable(name))

@@ -197,7 +197,7 @@ impl RunInProgress {
                 return self.failed(&failure, reader.session.as_deref()).await;
             }
         };
-        let end = self.turns(session.as_mut(), prompt, &mut reader, observer).await;
+        let end = self.turns(session.as_mut(), workspace, prompt, &mut reader, observer).await;
         if reader.read_while(&self.transcript, session.close()).await == Teardown::Incomplete {
             self.teardown = Teardown::Incomplete;
         }

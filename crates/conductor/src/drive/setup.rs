@@ -13,8 +13,8 @@ use carrel_tracker::Tracker;
 use carrel_workspace::{Hooks, RootOptions, TrackerName, Workspaces};
 use tracing::warn;
 
-use super::ToolsFactory;
 use super::start_error::StartError;
+use super::{SnapshotFactory, ToolsFactory};
 
 /// Provider settings that identify a set of issues.
 const SCOPE_SETTINGS: &str =
@@ -28,6 +28,7 @@ pub(super) struct Setup {
     pub(super) tracker_name: TrackerName,
     pub(super) agent: Arc<dyn Agent>,
     pub(super) tools: Arc<ToolsFactory>,
+    pub(super) snapshots: Arc<SnapshotFactory>,
     pub(super) secrets: Vec<Secret>,
     pub(super) root: RootOptions,
 }

@@ -128,6 +128,7 @@ impl WorkflowWatcher {
             tracker_name: self.tracker_name.clone(),
             agent: (self.factories.agent)(config),
             tools: Arc::clone(&self.factories.tools),
+            snapshots: Arc::clone(&self.factories.snapshots),
             secrets,
             root,
         })

@@ -34,6 +34,8 @@ pub(super) struct Attempt<'a> {
     pub(super) network_cap: Option<Network>,
     /// Log lines that the task may still write, over all of its steps.
     pub(super) lines_left: AtomicUsize,
+    /// The number of the snapshot before the attempt.
+    pub(super) snapshot: Option<String>,
     stop: &'a CancellationToken,
     lost: &'a CancellationToken,
     deadline: Instant,
@@ -61,6 +63,7 @@ impl<'a> Attempt<'a> {
             session,
             network_cap: plan.network_cap,
             lines_left,
+            snapshot: None,
             stop,
             lost,
             deadline,
@@ -171,6 +174,7 @@ impl<'a> Attempt<'a> {
             steps,
             workspace_id: task.workspace,
             repos_cached: Some(step_runner::repositories(self.workspace).await),
+            snapshot: self.snapshot.clone(),
         });
         let has_attempts_left = task.attempt < task.max_attempts;
         match failure {

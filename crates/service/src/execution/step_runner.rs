@@ -117,7 +117,8 @@ impl StepRunner<'_> {
                 return self.clone_repository(&repo, branch.as_deref(), shallow).await;
             }
             Action::Command { command } => {
-                let input = ExecInput { command, cwd: self.step.cwd.clone(), timeout: None };
+                let input =
+                    ExecInput { command, cwd: self.step.cwd.clone(), ..ExecInput::default() };
                 self.call::<ExecCommand>(input, |facts| Some((&facts.result).into())).await
             }
             Action::ReadFile { path } => {

@@ -75,6 +75,10 @@ pub(super) struct Input {
     /// The network it gets; at most what the operator allows.
     #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
+    /// Take a snapshot of the workspace before the command.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
+    snapshot: bool,
     max_bytes: Option<MaxBytes>,
 }
 
@@ -85,6 +89,9 @@ pub(super) struct Facts {
     running: bool,
     #[serde(flatten)]
     command: Option<CommandFacts>,
+    /// The number of the snapshot before it, if one was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<String>,
 }
 
 impl Tool for Bash {
@@ -110,20 +117,27 @@ impl Tool for Bash {
         launch.request.network = NetworkRequest::of(input.network.map(Network::from));
         launch.request.limits.wall = (!background).then(|| Duration::from_secs(seconds));
         launch.request.output = Output::Combined(CaptureLimits::STDOUT);
+        launch.snapshot = input.snapshot;
         if let Some(description) = &input.description {
             context.progress(0.0, None, description);
         }
         let shell = launch.start(context).await?;
         let shell_id = shell.job.id().to_string();
+        let snapshot = shell.snapshot.clone();
+        let note = snapshot.iter().filter(|_| input.snapshot);
+        let note = note.map(|snapshot| format!("[the state before is snapshot {snapshot}]\n"));
+        let note = note.collect::<String>();
         if background {
-            let text = format!("shell_id: {shell_id}\nstarted in background: {}\n", input.command);
-            return Ok(Reply::text(text, Facts { shell_id, running: true, command: None }));
+            let started =
+                format!("shell_id: {shell_id}\nstarted in background: {}\n", input.command);
+            let facts = Facts { shell_id, running: true, command: None, snapshot };
+            return Ok(Reply::text(started + &note, facts));
         }
         let completed = shell.wait(context).await?;
         let output = &completed.outcome.stdout;
         let limit = context.reply_limit(input.max_bytes);
         let limit = shown_output(output.total_bytes, output.end(), limit, input.max_bytes);
-        Ok(reply(&context.cut_guard(), completed, seconds, (shell_id, limit)))
+        Ok(reply(&context.cut_guard(), completed, seconds, (&shell, limit), &note))
     }
 }
 
@@ -131,13 +145,16 @@ fn reply(
     guard: &CutGuard,
     completed: &Completed,
     seconds: u64,
-    (shell_id, limit): (String, usize),
+    (shell, limit): (&Shell, usize),
+    note: &str,
 ) -> Reply<Facts> {
     let output = guard.output(&completed.outcome.stdout, limit);
-    let text = shown(completed, &output, seconds, (&shell_id, limit));
+    let shell_id = shell.job.id().to_string();
+    let text = shown(completed, &output, seconds, (&shell_id, limit)) + note;
     let mut command = CommandFacts::of(completed);
     command.truncated |= completed.outcome.stdout.total_bytes > limit as u64;
-    Reply::text(text, Facts { shell_id, running: false, command: Some(command) })
+    let snapshot = shell.snapshot.clone();
+    Reply::text(text, Facts { shell_id, running: false, command: Some(command), snapshot })
 }
 
 /// Returns the reply of a background command that has ended, as if a call had waited for it.
@@ -148,7 +165,7 @@ pub(super) fn ended_reply(
 ) -> Result<Reply<Facts>, Failure> {
     let completed = shell.result()?;
     let seconds = shell.job.elapsed().as_secs();
-    Ok(reply(guard, completed, seconds, (shell.job.id().to_string(), limit)))
+    Ok(reply(guard, completed, seconds, (shell, limit), ""))
 }
 
 /// Returns a timeout in seconds: `default` for none or 0, and at most `max`.

@@ -103,6 +103,7 @@ impl CommandFacts {
             stdout: outcome.stdout.to_text(usize::MAX),
             stderr: outcome.stderr.to_text(usize::MAX),
             duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
+            snapshot: None,
         }
     }
 }

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::job_records::{JobEnd, JobRecord, KeptJob};
 use super::process_watcher::ProcessWatcher;
 use crate::blocking::blocking;
+use crate::snapshots;
 use crate::tool_context::ToolContext;
 
 /// Bounds the output of one command that is kept on disk.
@@ -46,6 +47,8 @@ pub(crate) struct Launch {
     pub(crate) request: RunRequest,
     /// The variables and the SSH key of the call are left out.
     pub(crate) own_environment: bool,
+    /// The caller asks for a snapshot before the command.
+    pub(crate) snapshot: bool,
     name: String,
 }
 
@@ -62,6 +65,8 @@ pub(crate) struct Shell {
     /// Set for commands of `watch_process`.
     pub(crate) watched: Option<Arc<ProcessWatcher>>,
     pub(super) cause: EndCause,
+    /// The number of the snapshot before the command.
+    pub(crate) snapshot: Option<String>,
 }
 
 /// The reason for which a job is ended from outside, known before it ends.
@@ -82,7 +87,7 @@ impl EndCause {
 impl Launch {
     pub(crate) fn new(form: CommandForm, name: impl Into<String>) -> Self {
         let request = RunRequest { preset: Preset::Denylist, ..RunRequest::new(form) };
-        Self { request, own_environment: false, name: name.into() }
+        Self { request, own_environment: false, snapshot: false, name: name.into() }
     }
 
     pub(crate) async fn start(self, context: &ToolContext) -> Result<Arc<Shell>, Failure> {
@@ -104,6 +109,7 @@ impl Launch {
             (toolbox.jobs.reserve(owner), Retention::EvictLast)
         };
         let reserved = reserved.map_err(|error| too_many(context, error, kind))?;
+        let snapshot = snapshots::before_command(context, self.snapshot).await?;
         let (asked, started) = oneshot::channel();
         let name = self.name.clone();
         let begun = SystemClock.now();
@@ -144,6 +150,7 @@ impl Launch {
             shown: Mutex::new(Cursor::START),
             watched,
             cause,
+            snapshot,
         });
         context.session.add_job(&shell.job, &shell.cause);
         toolbox.shells.insert(&toolbox.jobs, Arc::clone(&shell));
@@ -320,6 +327,7 @@ impl Shell {
             shown: Mutex::new(self.shown()),
             watched: None,
             cause: self.cause.clone(),
+            snapshot: self.snapshot.clone(),
         };
         context.toolbox.shells.insert(&context.toolbox.jobs, Arc::new(shell));
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{CREATED_ID, MAX_LISTED, listed, retention, some_of, trust};
+use super::{CREATED_ID, MAX_LISTED, listed, policy, retention, some_of, trust};
 use crate::blocking::blocking;
 use crate::response::Reply;
 use crate::text::line;
@@ -59,7 +59,7 @@ impl Tool for SnapshotCreate {
             let writing = workspace.handle().lock_for_writing()?;
             let created = store.create(&request)?;
             drop(writing);
-            retention::enforce_in_background(&store);
+            retention::enforce_in_background(&store, policy(&own));
             let interface = own.options.interface;
             Ok(reply(&created).with_data(interface, |facts| json!(facts)))
         })

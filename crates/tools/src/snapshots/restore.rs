@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{MAX_LISTED, inside, listed, reference, retention, some_of, trust};
+use super::{MAX_LISTED, inside, listed, policy, reference, retention, some_of, trust};
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
@@ -88,7 +88,7 @@ fn restore(context: &ToolContext, input: &Input) -> ToolResult<RestoredSnapshot>
     let before = plan.clone();
     let restored = store.apply(before)?;
     drop(writing);
-    retention::enforce_in_background(&store);
+    retention::enforce_in_background(&store, policy(context));
     Ok(reply(input, restored_facts(&restored.changes, Some(restored.before.id.to_string()))))
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::call_changes::{Change, NotedChanges};
-use super::{inside, retention};
+use super::{inside, policy, retention};
 use crate::blocking::blocking;
 use crate::response::Reply;
 use crate::session::SessionLifetime;
@@ -64,7 +64,7 @@ pub(crate) async fn keep(context: &ToolContext) {
             pending.left(&path, image)?;
         }
         if pending.commit()?.is_some_and(|id| id.number().is_multiple_of(COLLECT_EVERY)) {
-            retention::enforce_in_background(&store);
+            retention::enforce_in_background(&store, policy(&own));
         }
         Ok(())
     });

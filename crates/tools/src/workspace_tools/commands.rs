@@ -7,6 +7,7 @@ use carrel_domain::{NetworkRequest, TokenScope, ToolGroup};
 use carrel_git::{ArgumentList, GitOperation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
+use carrel_wire::CommandReply;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,7 +29,7 @@ const MAX_TIMEOUT: u64 = 300;
 pub struct ExecCommand;
 
 /// The input of [`ExecCommand`].
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExecInput {
     /// The command line.
     pub command: String,
@@ -36,6 +37,10 @@ pub struct ExecInput {
     pub cwd: Option<String>,
     /// Timeout in seconds; 120 by default, at most 300.
     pub timeout: Option<u64>,
+    /// Take a snapshot of the workspace before the command.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
+    pub snapshot: bool,
 }
 
 /// The facts about a command.
@@ -46,6 +51,9 @@ pub struct ExecFacts {
     /// Exit status, cost and sandbox.
     #[serde(flatten)]
     pub result: CommandFacts,
+    /// The number of the snapshot before it, if one was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
 }
 
 impl Tool for ExecCommand {
@@ -75,6 +83,7 @@ impl Tool for ExecCommand {
             launch.request.network = NetworkRequest::fixed(None);
         }
         launch.request.limits.wall = Some(Duration::from_secs(seconds));
+        launch.snapshot = input.snapshot;
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let outcome = &completed.outcome;
@@ -88,8 +97,18 @@ impl Tool for ExecCommand {
         let mut text = shorten(&guard, text, context.reply_limit(None), rest);
         add_notes(&mut text, completed);
         line(&mut text, &format!("exit: {}", exit_code(completed)));
-        let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };
-        let data = |facts: &ExecFacts| json!(facts.result.reply(outcome));
+        if let Some(snapshot) = shell.snapshot.as_ref().filter(|_| input.snapshot) {
+            line(&mut text, &format!("[the state before is snapshot {snapshot}]"));
+        }
+        let facts = ExecFacts {
+            success: outcome.succeeded(),
+            result: CommandFacts::of(completed),
+            snapshot: shell.snapshot.clone(),
+        };
+        let data = |facts: &ExecFacts| {
+            let reply = facts.result.reply(outcome);
+            json!(CommandReply { snapshot: facts.snapshot.clone(), ..reply })
+        };
         Ok(Reply::text(text, facts).with_data(context.options.interface, data))
     }
 }

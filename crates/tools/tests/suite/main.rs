@@ -9,6 +9,8 @@
 mod after_restore;
 /// The source and the completeness of answers, and reasons for which no server answered.
 mod answer_facts;
+/// Snapshots before commands, tasks and turns.
+mod automatic_snapshots;
 /// Symbols: outlines, reading by name, definitions, references, search and maps.
 mod code;
 /// Search and rewrites by structure.

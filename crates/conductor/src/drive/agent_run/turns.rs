@@ -4,15 +4,18 @@
 //! conductor's decision. A stopped turn has [`STOP_GRACE`] to end, since some agents save their
 //! conversation when they are interrupted; closing the session then kills what is left.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_agent::{AgentFailure, FailureKind, Session, Teardown};
+use carrel_workspace::Workspace;
 use serde_json::json;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, warn};
 
 use super::effect_observer::EffectObserver;
 use super::event_reader::EventReader;
 use super::{RunInProgress, TurnCommand, prompts, spans};
+use crate::drive::SnapshotRequest;
 use crate::event::{AgentUpdate, Event, RunEnd, TurnEffects};
 
 /// The time that a stopped agent has to end its turn.
@@ -25,6 +28,7 @@ impl RunInProgress {
     pub(super) async fn turns(
         &mut self,
         session: &mut dyn Session,
+        workspace: &Arc<Workspace>,
         first: String,
         reader: &mut EventReader,
         mut observer: EffectObserver,
@@ -33,6 +37,8 @@ impl RunInProgress {
         let mut prompt = prompts::first_turn(&first, &self.job.dispatch, resumed);
         let mut number = 1;
         loop {
+            let recording = self.take_snapshot(workspace, number);
+            reader.read_while(&self.transcript, recording).await;
             self.transcript.note("prompt", json!({ "text": prompt })).await;
             let span = spans::turn(number);
             let ended = self.turn(session, &prompt, reader).instrument(span.clone()).await;
@@ -61,6 +67,21 @@ impl RunInProgress {
                 Some(TurnCommand::Finish) => return RunEnd::Completed,
                 None => return RunEnd::Failed(STOPPED_BETWEEN.to_owned()),
             }
+        }
+    }
+
+    /// Takes a snapshot of the workspace before a turn. A failure costs the snapshot and not the turn.
+    async fn take_snapshot(&self, workspace: &Arc<Workspace>, turn: u64) {
+        let issue = self.job.dispatch.issue.identifier.clone();
+        let (runner, workspace) = (Arc::clone(&self.job.runner), Arc::clone(workspace));
+        let request = SnapshotRequest { runner, workspace, issue, turn };
+        let taken = self.job.stop.run_until_cancelled((self.job.setup.snapshots)(request)).await;
+        match taken.unwrap_or(Ok(None)) {
+            Ok(Some(number)) => {
+                self.transcript.note("snapshot", json!({ "turn": turn, "number": number })).await;
+            }
+            Ok(None) => {}
+            Err(error) => warn!(turn, error, "no snapshot was taken before a turn"),
         }
     }
 

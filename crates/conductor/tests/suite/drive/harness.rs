@@ -70,6 +70,8 @@ pub(crate) struct Seen {
     pub(crate) threads: Mutex<Vec<Option<String>>>,
     pub(crate) tools: Mutex<Vec<String>>,
     pub(crate) environment: Mutex<BTreeMap<String, String>>,
+    /// The turns before which a snapshot was to be taken.
+    pub(crate) snapshots: Mutex<Vec<(String, u64)>>,
     pub(crate) closed: AtomicUsize,
     /// What is left of the next agent, which cannot be opened.
     pub(crate) unopened: Mutex<Option<Teardown>>,
@@ -440,6 +442,7 @@ impl Harness {
         let store = self.store();
         let (issues, away) = (Arc::clone(&store), Arc::clone(&self.away));
         let (script, seen) = (Arc::clone(&self.script), Arc::clone(&self.seen));
+        let recorded = Arc::clone(&self.seen);
         let remembers = self.remembers;
         let stop = CancellationToken::new();
         let factories = Factories {
@@ -454,6 +457,16 @@ impl Harness {
                 Arc::new(Fake { script, seen, remembers })
             }),
             tools: Arc::new(|_| Box::pin(async { Ok(None) })),
+            snapshots: Arc::new(move |request| {
+                let turn = request.turn;
+                recorded.snapshots.lock().unwrap().push((request.issue, turn));
+                Box::pin(async move {
+                    match turn {
+                        1 => Err("the disk is full".to_owned()),
+                        turn => Ok(Some(format!("@{turn}"))),
+                    }
+                })
+            }),
         };
         let conductor = Conductor::open(Options {
             workflow,

@@ -50,6 +50,27 @@ async fn an_issue_is_worked_off_and_its_workspace_goes_when_it_is_closed() {
 }
 
 #[tokio::test]
+async fn a_snapshot_is_asked_for_before_each_turn() {
+    let harness = Harness::new(|turn| match turn.number {
+        1 | 2 => TurnScript::NewWords,
+        _ => TurnScript::Move("Done"),
+    });
+    harness.issue("first").await;
+    let working = harness.start().await;
+    working
+        .until("the issue is forgotten", |state| {
+            !state.outcomes.is_empty() && state.issues.is_empty()
+        })
+        .await;
+    let asked = harness.seen.snapshots.lock().unwrap().clone();
+    assert_eq!(asked, [1, 2, 3].map(|turn| ("CAR-1".to_owned(), turn)));
+    let runs = working.handle.runs(RunFilter::default()).await.unwrap();
+    let transcript = std::fs::read_to_string(runs[0].transcript.as_ref().unwrap()).unwrap();
+    assert!(transcript.contains(r#""number":"@2""#), "{transcript}");
+    working.end().await;
+}
+
+#[tokio::test]
 async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
     const ASKS: &str = "{{ issue.id }}|{{ issue.identifier }}|{{ issue.title }}|{{ issue.description }}|\
         {{ issue.priority }}|{{ issue.state }}|{{ issue.branch_name }}|{{ issue.url }}|\
