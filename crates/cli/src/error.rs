@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::{Code, Coded, ErrorEnvelope, message_of};
+use carrel_domain::{Code, Coded, ErrorEnvelope, Failure, message_of};
 use carrel_tools::{AuditedCall, Violation};
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
@@ -56,6 +56,11 @@ impl CliError {
     /// Wraps an error that has no code, or not this one.
     pub(crate) fn of(code: Code, error: &impl Error) -> Self {
         Self::new(code, message_of(error))
+    }
+
+    /// Takes over the refusal of a tool.
+    pub(crate) fn of_failure(failure: Failure) -> Self {
+        Self::new(failure.code, failure.message).with(failure.detail)
     }
 
     pub(crate) fn usage(error: impl Error) -> Self {

@@ -1,5 +1,8 @@
 //! `carrel snapshot`: snapshots for people, through the same tools that agents call.
 
+mod export;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -63,6 +66,26 @@ pub(crate) enum SnapshotCommand {
         #[command(flatten)]
         toolbox: ToolboxArguments,
     },
+    /// Write snapshots as commits into a bare git repository
+    Export {
+        /// The name, or a number such as @12
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        name: Option<String>,
+        /// All snapshots, each the parent of the next
+        #[arg(long)]
+        all: bool,
+        /// With --all, also those that Carrel took by itself
+        #[arg(long, requires = "all")]
+        automatic: bool,
+        /// The bare repository, outside of the workspace; made if it is not there
+        #[arg(long, value_name = "DIR")]
+        git: PathBuf,
+        /// The branch; snapshot/NAME or snapshots if none is given
+        #[arg(long, value_name = "NAME")]
+        branch: Option<String>,
+        #[command(flatten)]
+        toolbox: ToolboxArguments,
+    },
     /// Delete a snapshot
     Rm {
         /// The name, or a number such as @12
@@ -73,14 +96,18 @@ pub(crate) enum SnapshotCommand {
 }
 
 pub(crate) fn run(command: &SnapshotCommand, cli: &Invocation) -> Result<ExitCode> {
-    let (name, arguments, toolbox) = call_of(command);
+    let Some((name, arguments, toolbox)) = call_of(command) else {
+        return export::run(command, cli);
+    };
     let called = tool::call(name, arguments, toolbox, cli);
     let answer = crate::runtime()?.block_on(called)?;
     tool::print(&answer, cli.format)
 }
 
-/// Returns the tool of a command and its arguments.
-fn call_of(command: &SnapshotCommand) -> (&'static str, Map<String, Value>, &ToolboxArguments) {
+/// Returns the tool of a command and its arguments; none for one that no agent may give.
+fn call_of(
+    command: &SnapshotCommand,
+) -> Option<(&'static str, Map<String, Value>, &ToolboxArguments)> {
     let (tool, arguments, toolbox) = match command {
         SnapshotCommand::Create { name, description, ignored, replace, toolbox } => {
             let arguments = json!({
@@ -102,8 +129,9 @@ fn call_of(command: &SnapshotCommand) -> (&'static str, Map<String, Value>, &Too
         SnapshotCommand::Rm { name, toolbox } => {
             ("snapshot_delete", json!({ "name": name }), toolbox)
         }
+        SnapshotCommand::Export { .. } => return None,
     };
     let Value::Object(mut arguments) = arguments else { unreachable!("all are objects") };
     arguments.retain(|_, value| !value.is_null());
-    (tool, arguments, toolbox)
+    Some((tool, arguments, toolbox))
 }

@@ -69,7 +69,9 @@ pub use secrets::Secrets;
 pub use session::{Session, SessionEnd, SessionLifetime};
 pub use shell::{CommandFacts, JobLogPart, JobPhase, JobView, NoteReader, notes};
 pub use snapshots::{
-    AutomaticSnapshot, SnapshotStores, SweepMode, SweptSnapshots, sweep_snapshots,
+    AutomaticSnapshot, ExportOmission, ExportRequest, ExportedBranch, ExportedCommit,
+    ExportedSnapshots, SnapshotStores, SweepMode, SweptSnapshots, export_snapshots,
+    sweep_snapshots,
 };
 pub use tool::{
     About, CallRules, Class, Effect, Exposure, ListingRule, Masking, QuotaRule, Tool, ToolResult,

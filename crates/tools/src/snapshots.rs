@@ -5,6 +5,7 @@ mod call_changes;
 mod create;
 mod delete;
 mod diff;
+mod export;
 mod facts;
 mod list;
 mod restore;
@@ -22,6 +23,10 @@ use carrel_snapshot::{Reference, Trust};
 pub use automatic::AutomaticSnapshot;
 pub(crate) use automatic::{before, before_command};
 pub(crate) use call_changes::{CallChanges, Change};
+pub use export::{
+    ExportOmission, ExportRequest, ExportedBranch, ExportedCommit, ExportedSnapshots,
+    export_snapshots,
+};
 pub use stores::SnapshotStores;
 pub(crate) use stores::finish_interrupted;
 pub use sweep::{SweepMode, SweptSnapshots, sweep_snapshots};

@@ -84,6 +84,8 @@ mod servers;
 mod service;
 /// Which root and which hooks apply.
 mod settings;
+/// Snapshots as commits of git.
+mod snapshot_export;
 /// `carrel snapshot`, and undo.
 mod snapshots;
 /// `kill -9` of Carrel's processes while commands run.
