@@ -9,8 +9,9 @@
 //!
 //! `DIRECTORY` is where scratch files are made, on the disk to be measured; what is made is
 //! removed at the end. `--quick` takes few rounds and small trees, to see that everything runs;
-//! `--large` adds a symbol index of 1 GB of sources, which takes minutes; `--only` measures one of the groups
-//! `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `code`, `queue`, `rest`, `usage` and `removal`.
+//! `--large` adds a symbol index of 1 GB of sources, and snapshots and forks of 105,000 files, which take minutes;
+//! `--only` measures one of the groups `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `code`, `queue`, `rest`,
+//! `snapshots`, `forks`, `usage` and `removal`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -23,6 +24,7 @@ mod commands;
 mod corpus;
 mod crowd;
 mod files;
+mod forks;
 mod ground;
 #[path = "../../crates/search/examples/compare/haystack.rs"]
 mod haystack;
@@ -40,6 +42,8 @@ mod rest;
 mod sandbox;
 mod scratch;
 mod server;
+mod snapshots;
+mod source_tree;
 mod tools;
 mod tree;
 mod usage;
@@ -67,7 +71,7 @@ type Group = fn(&Ground) -> Result<Vec<Row>, Fault>;
 const DEFAULT_DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench");
 
 /// Those that delete much come last; see [`removal`].
-const GROUPS: [(&str, Group); 10] = [
+const GROUPS: [(&str, Group); 12] = [
     ("lifecycle", lifecycle::rows),
     ("files", files::rows),
     ("commands", commands::rows),
@@ -76,6 +80,8 @@ const GROUPS: [(&str, Group); 10] = [
     ("code", code::rows),
     ("queue", queue::rows),
     ("rest", rest::rows),
+    ("snapshots", snapshots::rows),
+    ("forks", forks::rows),
     ("usage", usage::rows),
     ("removal", removal::rows),
 ];
@@ -156,6 +162,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Fault
     }
     if is_large {
         pace.indexed_megabytes = Pace::LARGE_INDEXES;
+        pace.recorded_trees = Pace::LARGE_TREES;
     }
     let directory = directory.unwrap_or_else(|| Path::new(DEFAULT_DIRECTORY).to_owned());
     Ok(Request { pace, only, directory })

@@ -27,11 +27,29 @@ pub(crate) struct Pace {
     pub(crate) searched_files: usize,
     /// The sources whose symbols are indexed, in megabytes.
     pub(crate) indexed_megabytes: &'static [u64],
+    /// The trees of which snapshots and forks are made.
+    pub(crate) recorded_trees: &'static [RecordedTree],
 }
+
+/// The measures of a tree of which snapshots and forks are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordedTree {
+    pub(crate) files: usize,
+    pub(crate) average_bytes: usize,
+}
+
+/// A project of the usual size: 89 MB.
+const USUAL_TREE: RecordedTree = RecordedTree { files: 6500, average_bytes: 13_650 };
+
+/// A large one: 480 MB.
+const LARGE_TREE: RecordedTree = RecordedTree { files: 105_000, average_bytes: 4550 };
 
 impl Pace {
     /// Indexes that take minutes.
     pub(crate) const LARGE_INDEXES: &'static [u64] = &[7, 113, 1000];
+
+    /// Snapshots that take minutes.
+    pub(crate) const LARGE_TREES: &'static [RecordedTree] = &[USUAL_TREE, LARGE_TREE];
 
     /// About two minutes on a machine at rest, up to five soon after an earlier run.
     pub(crate) const FULL: Self = Self {
@@ -47,6 +65,7 @@ impl Pace {
         counted_files: 200_000,
         searched_files: crate::haystack::FILES,
         indexed_megabytes: &[7, 113],
+        recorded_trees: &[USUAL_TREE],
     };
 
     /// A few seconds; the figures mean little.
@@ -63,5 +82,6 @@ impl Pace {
         counted_files: 5000,
         searched_files: 650,
         indexed_megabytes: &[1],
+        recorded_trees: &[RecordedTree { files: 400, ..USUAL_TREE }],
     };
 }

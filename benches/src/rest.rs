@@ -15,6 +15,8 @@ use crate::report::{Budget, Row};
 use crate::sandbox::beside;
 use crate::server::Server;
 
+pub(crate) use client::Client;
+
 pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
     let Some(program) = beside("carrel") else {
         let why = "carrel is not built beside this program";
@@ -31,14 +33,14 @@ pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
 }
 
 /// The release program, and the directory that it keeps everything in.
-struct Service {
-    program: PathBuf,
-    data: PathBuf,
+pub(crate) struct Service {
+    pub(crate) program: PathBuf,
+    pub(crate) data: PathBuf,
 }
 
 impl Service {
     /// Starts it on a free port.
-    fn start(&self, variables: &[(&str, &str)]) -> Result<Server, Fault> {
+    pub(crate) fn start(&self, variables: &[(&str, &str)]) -> Result<Server, Fault> {
         let mut command = Command::new(&self.program);
         command.args(["serve", "--bind", "127.0.0.1:0", "--data"]).arg(&self.data);
         // More than one workspace may send in earnest, so that its speed is measured and not its limit.

@@ -64,7 +64,7 @@ impl Connection {
         match length {
             Some(length) if !failed => Ok(Some(self.body + length)),
             // An answer without a body may leave the length out.
-            None if status == "202" => Ok(Some(self.body)),
+            None if matches!(status, "202" | "204") => Ok(Some(self.body)),
             _ => Err(format!("not an answer of known length: {head}").into()),
         }
     }

@@ -13,26 +13,26 @@ use crate::server::Server;
 use crate::wire::Connection;
 
 /// A client that may do everything.
-pub(super) struct Client {
+pub(crate) struct Client {
     connection: Connection,
     address: SocketAddr,
     token: String,
 }
 
 impl Client {
-    pub(super) fn connect(service: &Service, server: &Server) -> Result<Self, Fault> {
+    pub(crate) fn connect(service: &Service, server: &Server) -> Result<Self, Fault> {
         let (address, token) = (server.address, service.token()?);
         Ok(Self { connection: Connection::open(address)?, address, token })
     }
 
     /// Makes a client with a connection of its own.
-    pub(super) fn another(&self) -> Result<Self, Fault> {
+    pub(crate) fn another(&self) -> Result<Self, Fault> {
         let (address, token) = (self.address, self.token.clone());
         Ok(Self { connection: Connection::open(address)?, address, token })
     }
 
     /// Returns what goes over the wire.
-    pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
+    pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
         let (host, token) = (self.address, &self.token);
         let body = body.map(Value::to_string).unwrap_or_default();
         format!(
@@ -44,7 +44,7 @@ impl Client {
     }
 
     /// Sends a request, which must succeed, and returns the answer.
-    pub(super) fn send(
+    pub(crate) fn send(
         &mut self,
         method: &str,
         path: &str,
@@ -55,31 +55,31 @@ impl Client {
     }
 
     /// Takes the time from the first byte of a request to the last byte of its answer.
-    pub(super) fn time(&mut self, request: &[u8]) -> Result<Duration, Fault> {
+    pub(crate) fn time(&mut self, request: &[u8]) -> Result<Duration, Fault> {
         timed(|| self.connection.exchange(request))
     }
 
-    pub(super) fn body(&self) -> &[u8] {
+    pub(crate) fn body(&self) -> &[u8] {
         self.connection.body()
     }
 
-    pub(super) fn message(&self) -> &[u8] {
+    pub(crate) fn message(&self) -> &[u8] {
         self.connection.message()
     }
 
     /// Makes a workspace and returns its id.
-    pub(super) fn new_workspace(&mut self) -> Result<String, Fault> {
+    pub(crate) fn new_workspace(&mut self) -> Result<String, Fault> {
         let made = self.send("POST", "/api/workspaces", Some(&json!({ "name": "bench" })))?;
         Ok(made["id"].as_str().ok_or("no id of a workspace")?.to_owned())
     }
 
     /// Makes so many clients that all send the same.
-    pub(super) fn crowd(&self, clients: usize, request: &[u8]) -> Result<Vec<Caller>, Fault> {
+    pub(crate) fn crowd(&self, clients: usize, request: &[u8]) -> Result<Vec<Caller>, Fault> {
         crowd_at(self.address, clients, request)
     }
 
     /// Opens a stream of events, and leaves it to the caller to read it.
-    pub(super) fn stream_request(&self, task: &str) -> Vec<u8> {
+    pub(crate) fn stream_request(&self, task: &str) -> Vec<u8> {
         let (host, token) = (self.address, &self.token);
         format!(
             "GET /api/tasks/{task}/events HTTP/1.1\r\nhost: {host}\r\n\
@@ -88,13 +88,13 @@ impl Client {
         .into_bytes()
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
 /// Makes so many clients of some server that all send the same.
-pub(super) fn crowd_at(
+pub(crate) fn crowd_at(
     address: SocketAddr,
     clients: usize,
     request: &[u8],
