@@ -92,6 +92,10 @@ pub enum AuditEvent {
     /// Writes are not serialised with other processes, for example because the lock file cannot be created.
     #[serde(rename = "lifecycle.workspace.unlocked")]
     WorkspaceUnlocked { workspace: String, reason: String },
+    /// A fork was ended since nothing had used it for long. `snapshot` is the one of its base, `base`, that has its
+    /// work; there is none if it changed nothing that a snapshot has.
+    #[serde(rename = "lifecycle.workspace.fork_expired")]
+    ForkExpired { workspace: String, base: String, snapshot: Option<String> },
     /// A path or an operation outside the boundary of a workspace was denied. `tool` is the tool, or `exec`,
     /// `hook`, `agent`, or method and route of the API. `code` is that of a refused call, and `detail` names
     /// its object or lists the denials of the sandbox.

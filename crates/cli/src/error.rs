@@ -134,11 +134,19 @@ impl CliError {
     /// Prints the error as the last line of stderr and returns the exit status.
     pub(crate) fn report(self, format: Format) -> ExitCode {
         let Self { code, message, hint, detail } = self;
-        let message = format!("{message}; {}", hint.as_deref().unwrap_or(code.remedy()));
+        let message = match hint.as_deref() {
+            None if tells_remedy(code) => message,
+            hint => format!("{message}; {}", hint.unwrap_or(code.remedy())),
+        };
         logging::show_held(Some(&message));
         report(&ErrorEnvelope::new(code, message, detail), format);
         ExitCode::from(if code == Code::Usage { USED_WRONGLY } else { FAILED })
     }
+}
+
+/// Returns whether every message of a code ends with the way out in its case.
+fn tells_remedy(code: Code) -> bool {
+    matches!(code, Code::WorkspaceFrozen | Code::ForkRefused | Code::ForkConflict)
 }
 
 fn report(envelope: &ErrorEnvelope, format: Format) {

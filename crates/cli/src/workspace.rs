@@ -1,6 +1,7 @@
 //! `carrel workspace`: create, list, inspect, remove, restore and clean up workspaces of a root, without a server.
 
 mod arguments;
+mod change_list;
 mod create;
 mod fork;
 mod kept;

@@ -158,7 +158,7 @@ codes! {
         "wait for it, or end the process that the message names";
     /// The workspace has work that is saved nowhere else.
     WorkspaceDirty = "E_WORKSPACE_DIRTY", "workspace_dirty", 409,
-        "commit and push the work, or leave out --keep-if-dirty";
+        "commit and push the work, promote a fork, or leave out --keep-if-dirty";
     /// The workspace has forks, and nothing writes in it until they are promoted or removed.
     WorkspaceFrozen = "E_WORKSPACE_FROZEN", "workspace_frozen", 409,
         "work in a fork, or promote or remove the forks that the message names";

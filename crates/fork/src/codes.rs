@@ -3,9 +3,9 @@
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
-use crate::compare::ChangesError;
 use crate::copy::CopyError;
 use crate::layers::LayersError;
+use crate::limits::ChangesError;
 use crate::promote::PromoteError;
 
 impl Coded for LayersError {
@@ -26,13 +26,23 @@ impl Coded for ChangesError {
             Self::Unsupported { .. } => Code::Io,
         }
     }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::Files(error) => error.detail(),
+            Self::TooDeep { path } | Self::Unsupported { path, .. } => {
+                json!({ "path": path.display().to_string() })
+            }
+            Self::TooManyEntries { .. } => json!({}),
+        }
+    }
 }
 
 impl Coded for PromoteError {
     fn code(&self) -> Code {
         match self {
             Self::Changes(error) => error.code(),
-            Self::Drift { .. } | Self::Unfinished | Self::OtherDirectories => Code::Contended,
+            Self::Drift { .. } | Self::Unfinished | Self::OtherDirectories => Code::ForkConflict,
             Self::OtherFileSystem => Code::CrossesMount,
             Self::Prepare(error) | Self::Step { source: error, .. } => error.code(),
         }
@@ -45,8 +55,8 @@ impl Coded for PromoteError {
                 json!({ "paths": paths })
             }
             Self::Step { path, .. } => json!({ "path": path.display().to_string() }),
-            Self::Changes(_)
-            | Self::Unfinished
+            Self::Changes(error) => error.detail(),
+            Self::Unfinished
             | Self::OtherDirectories
             | Self::OtherFileSystem
             | Self::Prepare(_) => json!({}),

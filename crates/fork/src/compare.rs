@@ -8,64 +8,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::{Error, FileKind, Metadata, Problem, Root};
+use carrel_fsroot::{FileKind, Metadata, Problem, Root};
 
 use crate::change::{Change, ChangeKind};
 use crate::difference::{Form, Sides};
+use crate::limits::{ChangesError, Limits, MAX_DEPTH};
 use crate::overlay::Attributes;
 use crate::plan::Plan;
 use crate::planner::{Compared, Planner};
 use crate::tree::{self, is_gone, node, open};
-
-/// Bounds the depth of a tree, below that of any path that a program can open.
-const MAX_DEPTH: usize = 2048;
-
-/// Bounds of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The most entries that are looked at, in base and fork together. It bounds memory and the journal.
-    pub entries: usize,
-    /// The most bytes of files of the same length that are compared. Beyond it such a file counts as modified.
-    pub compared_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { entries: 1 << 20, compared_bytes: 16 << 30 }
-    }
-}
-
-/// Why a fork could not be compared with its base.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangesError {
-    /// An entry could not be read.
-    #[error("could not compare the fork with its base")]
-    Files(#[from] Error),
-    /// There are too many entries.
-    #[error("the fork and what it replaces have more than {limit} entries")]
-    TooManyEntries {
-        /// The limit.
-        limit: usize,
-    },
-    /// The tree is too deep.
-    #[error("the tree is deeper than {MAX_DEPTH} directories: {}…", short(path))]
-    TooDeep {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The upper layer was written by an overlay with features that forks do not use, so it is not a fork's.
-    #[error("the upper layer has {attribute} on {}, which no fork writes", path.display())]
-    Unsupported {
-        /// The entry.
-        path: PathBuf,
-        /// The attribute.
-        attribute: &'static str,
-    },
-}
-
-fn short(path: &Path) -> String {
-    path.to_string_lossy().chars().take(100).collect()
-}
 
 /// The tree of a fork.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +49,8 @@ impl Source<'_> {
 /// Returns the changes of a fork against its base, in path order.
 ///
 /// Directories that were copied up, and files that were copied up or rewritten with equal content and mode, are no
-/// changes. Neither is the time of the last change. The top directories themselves are not compared.
+/// changes. Neither is the time of the last change, which a promotion carries over nevertheless. The top directories
+/// themselves are not compared.
 pub fn changes(base: &Root, upper: &Root, limits: Limits) -> Result<Vec<Change>, ChangesError> {
     plan(base, Source::Upper(upper), limits).map(|plan| plan.changes)
 }
@@ -199,18 +151,23 @@ impl<'a> Comparison<'a> {
             opened => opened?,
         };
         let base = if at.in_base { Some(open(self.base, &at.path)?) } else { None };
-        let names = self.list(&source)?;
         let pair = Pair { at, source, base };
+        self.entries_of(&pair).map_err(|error| error.below(&at.path))
+    }
+
+    fn entries_of(&mut self, pair: &Pair<'_>) -> Result<(), ChangesError> {
+        let names = self.list(&pair.source)?;
         let mut present = Vec::new();
         for name in names {
-            if self.entry(&pair, Path::new(&name))? {
+            if self.entry(pair, Path::new(&name))? {
                 present.push(name);
             }
         }
-        if let (Context::Complete | Context::Whole { .. }, Some(base)) = (at.context, &pair.base) {
+        let context = pair.at.context;
+        if let (Context::Complete | Context::Whole { .. }, Some(base)) = (context, &pair.base) {
             for name in self.list(base)? {
                 if present.binary_search(&name).is_err() {
-                    self.missing(&pair, base, Path::new(&name))?;
+                    self.missing(pair, base, Path::new(&name))?;
                 }
             }
         }
@@ -345,7 +302,11 @@ impl<'a> Comparison<'a> {
             return Err(ChangesError::TooDeep { path: at.path.clone() });
         }
         let directory = open(self.base, &at.path)?;
-        let names = match self.list(&directory) {
+        self.deleted_entries(at, &directory).map_err(|error| error.below(&at.path))
+    }
+
+    fn deleted_entries(&mut self, at: &Pending, directory: &Root) -> Result<(), ChangesError> {
+        let names = match self.list(directory) {
             // It goes as a whole.
             Err(ChangesError::Files(error)) if error.problem() == Problem::PermissionDenied => {
                 return Ok(());
@@ -354,13 +315,13 @@ impl<'a> Comparison<'a> {
         };
         for name in names {
             let name = Path::new(&name);
-            let found = match tree::metadata(&directory, name) {
+            let found = match tree::metadata(directory, name) {
                 Err(error) if error.problem() == Problem::PermissionDenied => continue,
                 found => found?,
             };
             let Some(found) = found else { continue };
             let path = at.path.join(name);
-            let old = node(&directory, name, &found)?;
+            let old = node(directory, name, &found)?;
             if old.is_directory() {
                 self.delete_contents(at.depth, &path);
             }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 const BUFFER: usize = 128 * 1024;
 
 /// Returns whether two files have the same content.
-pub(crate) fn are_equal(one: &File, other: &File) -> io::Result<bool> {
+pub fn are_equal(one: &File, other: &File) -> io::Result<bool> {
     let (mut left, mut right) = (vec![0; BUFFER], vec![0; BUFFER]);
     let mut offset = 0;
     loop {

@@ -87,7 +87,7 @@ impl Layers {
 
     /// Opens the layers of a fork.
     pub fn open(parent: &Root, name: &Path) -> Result<Self, LayersError> {
-        let layers = Self { directory: parent.open_root_strict(name)? };
+        let layers = Self { directory: complete(parent.open_root_strict(name))? };
         layers.boot()?;
         layers.upper()?;
         layers.work()?;

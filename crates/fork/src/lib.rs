@@ -51,6 +51,7 @@ mod crash_tests;
 mod difference;
 mod journal;
 mod layers;
+mod limits;
 mod overlay;
 mod plan;
 mod planner;
@@ -60,9 +61,11 @@ mod sync;
 mod tree;
 
 pub use change::{Change, ChangeKind, Node};
-pub use compare::{ChangesError, Limits, Source, changes, changes_of_copy};
+pub use compare::{Source, changes, changes_of_copy};
+pub use contents::are_equal as have_equal_content;
 pub use copy::{Copied, CopyError, CopyOptions, copy};
 pub use layers::{Layers, LayersError, Readiness};
+pub use limits::{ChangesError, Limits};
 pub use promote::{
     Drift, DriftPolicy, PromoteError, PromoteOptions, Promoted, Recovery, Server, abandon,
     is_unfinished, promote, recover,

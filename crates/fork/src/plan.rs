@@ -29,7 +29,8 @@ pub(crate) enum Step {
     Aside { path: PathBuf, entry: Stamp },
     /// Moves an entry of the fork into the base, where it replaces a file.
     Install { path: PathBuf, inode: u64, replaced: Option<Stamp>, directory_mode: Option<u32> },
-    /// Gives a directory of the base the mode, the time and, if they differ, the attributes that it has in the fork.
+    /// Gives a directory of the base the mode, the time and, if they differ, the attributes that it has in the fork;
+    /// a file as it is in the base, the time.
     Finish {
         path: PathBuf,
         inode: u64,

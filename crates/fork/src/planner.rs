@@ -61,6 +61,8 @@ pub(crate) struct Planner {
     plan: Plan,
     finishes: Vec<Finish>,
     linked: Vec<Linked>,
+    /// Steps at the end, for files of which only the time differs.
+    times: Vec<Step>,
     /// The inodes with several names that are moved.
     moved_links: HashSet<u64>,
 }
@@ -72,6 +74,7 @@ impl Planner {
             plan: Plan::default(),
             finishes: Vec::new(),
             linked: Vec::new(),
+            times: Vec::new(),
             moved_links: HashSet::new(),
         }
     }
@@ -119,12 +122,26 @@ impl Planner {
     }
 
     fn unchanged(&mut self, entry: &Compared) {
-        if let (true, Some(old)) = (entry.found.links > 1, &entry.old) {
+        let Some(old) = &entry.old else { return };
+        if entry.found.links > 1 {
             self.linked.push(Linked {
                 path: entry.path.clone(),
                 inode: entry.found.identity.inode,
                 base: old.into(),
                 strip: entry.strip(),
+            });
+        } else if entry.found.kind == FileKind::File
+            && entry.found.modified != old.modified
+            // The time of another user's file cannot be set.
+            && entry.found.uid == old.uid
+        {
+            // Build tools compare times: what was built in the fork is newer than the file there.
+            self.times.push(Step::Finish {
+                path: entry.path.clone(),
+                inode: old.identity.inode,
+                mode: old.mode,
+                modified: entry.found.modified.into(),
+                attributes: None,
             });
         }
     }
@@ -201,7 +218,7 @@ impl Planner {
             moves.map(|step| tree::parent(step.path()).to_owned()).collect();
         let needed = |finish: &Finish| finish.differs || touched.contains(finish.step.path());
         let finishes = self.finishes.into_iter().filter(needed).map(|finish| finish.step);
-        let mut finishes: Vec<_> = finishes.collect();
+        let mut finishes: Vec<_> = finishes.chain(self.times).collect();
         // The deepest first: a directory without rights for its owner hides those below.
         finishes.sort_unstable_by(|one, other| other.path().cmp(one.path()));
         plan.steps.extend(finishes);

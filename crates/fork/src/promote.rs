@@ -22,8 +22,9 @@ use carrel_fsroot::{Durability, Error, Root};
 use tracing::info;
 
 use crate::change::{Change, ChangeKind, Node};
-use crate::compare::{ChangesError, Limits, Source, plan};
+use crate::compare::{Source, plan};
 use crate::journal::{self, Found, Journal};
+use crate::limits::{ChangesError, Limits};
 use crate::steps::Steps;
 use crate::sync::{sync, sync_together};
 use crate::tree;
@@ -100,26 +101,32 @@ pub enum PromoteError {
     #[error(transparent)]
     Changes(#[from] ChangesError),
     /// The base changed since it was forked. Nothing was changed.
-    #[error("the base has changed since it was forked: {}", listed(paths))]
+    #[error(
+        "the base has changed since it was forked: {}; put that back, or take what is wanted from the fork by hand",
+        listed(paths)
+    )]
     Drift {
         /// The paths of the base that are in the way.
         paths: Vec<PathBuf>,
     },
     /// An earlier promotion was interrupted. Nothing was changed.
-    #[error("an earlier promotion was interrupted and has to be recovered first")]
+    #[error("an earlier promotion was interrupted; the next use of the base finishes it")]
     Unfinished,
     /// Base, fork and trash are not on one file system, or reached through different mounts. Nothing was changed.
     #[error("base, fork and trash are not on the same mounted file system")]
     OtherFileSystem,
     /// The journal is about other directories. Nothing was changed.
-    #[error("the journal of the interrupted promotion is about other directories")]
+    #[error(
+        "the journal of the interrupted promotion is about other directories; restore the snapshot of the base from \
+         before it, and remove the fork"
+    )]
     OtherDirectories,
     /// The preparation failed. Nothing was changed.
     #[error("could not prepare the promotion")]
     Prepare(#[source] Error),
     /// A step failed. The base is partly changed, and the journal is kept: [`recover`] goes on, or the caller restores
     /// the snapshot from before and calls [`abandon`].
-    #[error("could not promote {}; the promotion is unfinished", path.display())]
+    #[error("could not promote {}; the next use of the base goes on with it", shown(path))]
     Step {
         /// The entry.
         path: PathBuf,
@@ -127,6 +134,11 @@ pub enum PromoteError {
         #[source]
         source: Error,
     },
+}
+
+/// The path of an entry, in words for the top directory, which has none.
+fn shown(path: &Path) -> std::borrow::Cow<'_, str> {
+    if path.as_os_str().is_empty() { "the top directory".into() } else { path.to_string_lossy() }
 }
 
 fn listed(paths: &[PathBuf]) -> String {
@@ -243,7 +255,7 @@ fn carry_out(
 ) -> Result<Promoted, PromoteError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        |source| PromoteError::Step { path, source }
+        |source: Error| PromoteError::Step { source: source.at(&path), path }
     };
     let mut steps = Steps::new(base, source, server.trash, &journal);
     for (number, step) in journal.steps.iter().enumerate() {

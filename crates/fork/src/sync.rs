@@ -29,6 +29,10 @@ pub(crate) fn sync(root: &Root, paths: &[PathBuf]) -> Result<(), Error> {
 }
 
 fn sync_one(root: &Root, path: &Path) -> Result<(), Error> {
+    sync_entry(root, path).map_err(|error| error.at(path))
+}
+
+fn sync_entry(root: &Root, path: &Path) -> Result<(), Error> {
     let directory = match tree::open(root, tree::parent(path)) {
         Err(error) if tree::is_gone(&error) => return Ok(()),
         opened => opened?,

@@ -12,6 +12,10 @@ const MAX_STEP_BYTES: usize = 2048;
 
 /// Opens a directory below a root in steps of bounded length, without following links or crossing mount points.
 pub(crate) fn open(root: &Root, path: &Path) -> Result<Root, Error> {
+    open_in_steps(root, path).map_err(|error| error.at(path))
+}
+
+fn open_in_steps(root: &Root, path: &Path) -> Result<Root, Error> {
     let mut reached = root.try_clone()?;
     let mut step = PathBuf::new();
     for name in path {

@@ -169,6 +169,23 @@ impl Error {
         &self.path
     }
 
+    /// Returns the same error with the path by which the caller knows the entry.
+    #[must_use]
+    pub fn at(self, path: &Path) -> Self {
+        Self { path: path.to_owned(), ..self }
+    }
+
+    /// Returns the same error with a path that begins in another directory than that of the operation.
+    #[must_use]
+    pub fn below(self, directory: &Path) -> Self {
+        let path = if self.path == Path::new(".") && !directory.as_os_str().is_empty() {
+            directory.to_owned()
+        } else {
+            directory.join(&self.path)
+        };
+        Self { path, ..self }
+    }
+
     /// Returns whether the path does not exist.
     pub fn is_not_found(&self) -> bool {
         self.problem == Problem::NotFound

@@ -68,7 +68,7 @@ pub enum RunError {
         workspace.display()
     )]
     WorkspaceRemoved { workspace: PathBuf },
-    #[error("the fork {} is in use; end its commands and sessions first", fork.display())]
+    #[error("commands or sessions use the fork {}", fork.display())]
     ForkInUse { fork: PathBuf },
     #[error(
         "the machine was started anew since the fork {} was made, and nothing of a fork is safe from that; \

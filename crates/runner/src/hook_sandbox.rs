@@ -77,7 +77,7 @@ impl HookSandbox for SandboxedHooks {
         Box::pin(async move {
             let runner = self.runner()?;
             let workspace =
-                WorkspaceHandle::for_hook(hook.directory, &hook.root, hook.layout, hook.lock);
+                WorkspaceHandle::for_hook(hook.directory, &hook.root, hook.layout, hook.held);
             let argv = ["/bin/sh", "-c", "--", &hook.script].map(Into::into).to_vec();
             let request = RunRequest {
                 environment: hook.environment,

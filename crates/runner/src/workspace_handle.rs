@@ -61,8 +61,8 @@ pub(crate) struct SharedState {
     running: Arc<AtomicUsize>,
     /// None for a directory that an operator named.
     root: Option<PathBuf>,
-    /// A share of the workspace's lock, which commands hold as well.
-    lock: Option<OwnedFd>,
+    /// Shares of the workspace's locks, which commands hold as well.
+    locks: Vec<OwnedFd>,
     /// Keeps the workspace's own lock; none for a directory that an operator named, and for a hook's.
     workspace: Option<Arc<Workspace>>,
 }
@@ -91,14 +91,14 @@ impl SharedState {
             fork: None,
             running: Arc::default(),
             root: None,
-            lock: None,
+            locks: Vec::new(),
             workspace: None,
         }
     }
 
-    fn locked(root: &Path, home: Option<HomeDirectory>, lock: OwnedFd) -> Self {
+    fn locked(root: &Path, home: Option<HomeDirectory>, locks: Vec<OwnedFd>) -> Self {
         let shared = Self::new(ServerDirectory::of_root(root), home, root);
-        Self { root: Some(root.to_owned()), lock: Some(lock), ..shared }
+        Self { root: Some(root.to_owned()), locks, ..shared }
     }
 }
 
@@ -123,9 +123,14 @@ impl WorkspaceHandle {
     }
 
     /// Takes the workspace of a hook, which the caller has locked.
-    pub(crate) fn for_hook(directory: Root, root: &Path, layout: Layout, lock: OwnedFd) -> Self {
+    pub(crate) fn for_hook(
+        directory: Root,
+        root: &Path,
+        layout: Layout,
+        held: Vec<OwnedFd>,
+    ) -> Self {
         let home = home(root, directory.path(), layout, 0);
-        Self::new(directory, SharedState::locked(root, home, lock))
+        Self::new(directory, SharedState::locked(root, home, held))
     }
 
     /// Takes a workspace into use for commands, after a last check of its path and its quota.
@@ -154,7 +159,7 @@ impl WorkspaceHandle {
             counted_home,
             used: Mutex::new(used),
             write_quota: Some(Arc::new(Mutex::new(watcher))),
-            ..SharedState::locked(workspace.root(), home, workspace.lock_descriptor()?)
+            ..SharedState::locked(workspace.root(), home, vec![workspace.lock_descriptor()?])
         };
         Ok(Self::new(directory, SharedState { workspace: Some(workspace), ..shared }))
     }
@@ -212,6 +217,11 @@ impl WorkspaceHandle {
         Some(hex::encode(&hash[..HASH_BYTES]).into())
     }
 
+    /// Returns the workspace of a root; none for a directory that an operator named, and for one within a workspace.
+    pub fn managed(&self) -> Option<&Arc<Workspace>> {
+        self.shared.workspace.as_ref().filter(|_| self.is_whole)
+    }
+
     /// Returns the directory.
     pub fn files(&self) -> &Root {
         &self.directory
@@ -221,11 +231,17 @@ impl WorkspaceHandle {
     /// workspace is frozen for forks.
     pub fn lock_for_writing(&self) -> Result<WriteGuard<'_>, Error> {
         let writing = self.shared.write_lock.take(&self.directory)?;
-        self.shared.workspace.as_ref().map_or(Ok(()), |workspace| workspace.refuse_frozen())?;
+        self.refuse_frozen()?;
         Ok(writing)
     }
 
-    /// Takes the write lock also while the workspace is frozen, for freezing and for a promotion.
+    /// Fails while the workspace is frozen for forks. A fork may be made right after it: what writes takes a lock.
+    pub fn refuse_frozen(&self) -> Result<(), Error> {
+        self.shared.workspace.as_ref().map_or(Ok(()), |workspace| workspace.refuse_frozen())
+    }
+
+    /// Takes the write lock also while the workspace is frozen: for freezing, for a promotion, and for a snapshot, which
+    /// no change is to fall into.
     pub fn lock_past_freeze(&self) -> Result<WriteGuard<'_>, Error> {
         self.shared.write_lock.take(&self.directory)
     }
@@ -312,7 +328,7 @@ impl WorkspaceHandle {
 
     /// Returns descriptors that a command holds until its last process has ended.
     pub(crate) fn held(&self) -> Result<Vec<OwnedFd>, RunError> {
-        Ok(self.shared.lock.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?)
+        Ok(self.shared.locks.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?)
     }
 
     /// Returns whether time stamps prove that the trust check has nothing to do, and the directory still

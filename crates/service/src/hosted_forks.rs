@@ -1,22 +1,33 @@
 //! Forks of the workspaces on this machine's volume.
 //!
 //! A fork is a workspace with a row of its own, whose id follows from the base's ([`WorkspaceId::fork`]), so that a
-//! token for the base covers its forks. The rows come first: a row without a directory is removed like any other,
-//! while a directory without a row could not be. Promotion closes the forks in this process, lets the tools' [`Forks`]
-//! do the work, and deletes the rows.
+//! token for the base covers its forks. The rows come first and go first: a row without a directory is removed like any
+//! other, while a directory without a row could not be. Promotion closes the forks in this process, lets the tools'
+//! [`Forks`] do the work, and deletes the rows.
+//!
+//! A process that ends between the two leaves one without the other: [`HostedWorkspaces::remove_unfinished_forks`] finds
+//! and removes both kinds when the server starts.
+
+use std::collections::HashMap;
 
 use carrel_domain::{Code, Failure, MAX_FORKS, WorkspaceId};
 use carrel_store::Workspace;
-use carrel_tools::{ForkChange, Forks, OtherForks, PromotedFork};
-use carrel_workspace::Fork;
+use carrel_tools::{ForkChange, ForkPatch, Forks, Interface, OtherForks, PromotedFork};
+use carrel_workspace::{Error, Fork, ListingState, Record, UnsavedWork};
+use tracing::{info, warn};
 
 use crate::error::ServiceError;
 use crate::hosted_workspaces::{HostedWorkspaces, identifier};
+
+/// The rows that are read from the store at once.
+const PAGE: u32 = 1000;
 
 impl HostedWorkspaces {
     /// Makes forks of a workspace, which is frozen until the last of them is promoted or removed.
     pub async fn fork(&self, base: WorkspaceId, count: u8) -> Result<Vec<Workspace>, Failure> {
         let row = self.open_workspace(base).await?.workspace.clone();
+        // One without the other is a fork in the making, and not a leftover, while this is held.
+        let _forking = self.forking().await;
         let volume = row.volume.or(Some(self.volume()));
         let mut rows = Vec::new();
         for number in 1..=MAX_FORKS {
@@ -25,7 +36,7 @@ impl HostedWorkspaces {
             }
             let fork = Workspace {
                 id: base.fork(number),
-                name: format!("{} fork {number}", row.name),
+                name: fork_name(&row.name, number),
                 created_at: self.now(),
                 volume,
                 ..row.clone()
@@ -85,9 +96,23 @@ impl HostedWorkspaces {
         Ok(base)
     }
 
-    /// Lists what a fork changed against its base.
-    pub async fn fork_changes(&self, fork: WorkspaceId) -> Result<Vec<ForkChange>, Failure> {
-        self.forks().changes(&identifier(fork)?).await
+    /// Lists what a fork changed against its base or another fork of it, with a patch of at most so many bytes if it
+    /// is asked for.
+    pub async fn fork_changes(
+        &self,
+        fork: WorkspaceId,
+        against: Option<WorkspaceId>,
+        patch_bytes: Option<usize>,
+    ) -> Result<(Vec<ForkChange>, Option<ForkPatch>), Failure> {
+        let (forks, fork) = (self.forks(), identifier(fork)?);
+        let against = against.map(identifier).transpose()?;
+        match patch_bytes {
+            Some(limit) => {
+                let (changes, patch) = forks.patch(&fork, against.as_ref(), limit).await?;
+                Ok((changes, Some(patch)))
+            }
+            None => Ok((forks.changes_against(&fork, against.as_ref()).await?, None)),
+        }
     }
 
     /// Makes the base what a fork is, and removes all forks of the base. Fails if a task of one is queued or running.
@@ -106,6 +131,8 @@ impl HostedWorkspaces {
         for id in &forks {
             self.refuse_live_tasks(*id).await?;
         }
+        // Processes end only for a promotion that takes place.
+        self.forks().check_promotion(&identifier(fork)?, others).await?;
         let closed: Vec<_> = forks.iter().map(|id| self.begin_removal(*id)).collect();
         for id in &forks {
             self.close_for_good(*id).await;
@@ -121,7 +148,67 @@ impl HostedWorkspaces {
         Ok(promoted)
     }
 
-    fn forks(&self) -> Forks {
+    /// Removes what a process that ended left of forks on this volume: rows without a directory, and directories
+    /// without a row, for which their bases would be frozen.
+    pub async fn remove_unfinished_forks(&self) -> Result<(), Failure> {
+        let _forking = self.forking().await;
+        let rows = self.rows_of_volume().await?;
+        for row in rows.values() {
+            // Records are read for forks only: there may be many rows.
+            let is_fork = row.volume == Some(self.volume()) && is_fork_of_any(row, &rows);
+            let is_gone = |id| matches!(self.workspaces().record(&id), Err(Error::NotFound { .. }));
+            if is_fork && is_gone(identifier(row.id)?) {
+                info!(workspace = %row.id, "removed the row of a fork that was not made or is gone");
+                self.delete_row(row.id).await;
+            }
+        }
+        for listing in self.workspaces().forks().await? {
+            let Ok(id) = listing.record.identifier.as_str().parse::<WorkspaceId>() else {
+                continue;
+            };
+            let is_usable = listing.state == ListingState::Ready;
+            if is_usable && rows.contains_key(&id) {
+                continue;
+            }
+            if let Err(failure) = self.remove_leftover(&listing.record, is_usable).await {
+                let (fork, error) = (&listing.record.key, failure.message);
+                warn!(%fork, error, "could not remove what is left of a fork");
+                continue;
+            }
+            info!(workspace = %id, "removed what was left of a fork");
+            if rows.contains_key(&id) {
+                self.delete_row(id).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_leftover(&self, fork: &Record, is_usable: bool) -> Result<(), Failure> {
+        if is_usable {
+            // Perhaps it is the row that was lost: its work is kept as that of an idle fork.
+            self.forks().end_idle(fork, None, Interface::Rest).await?;
+            return Ok(());
+        }
+        let locked = self.workspaces().lock_for_removal(fork.identifier.clone()).await?;
+        self.workspaces().refuse_work_without_directory(fork)?;
+        self.workspaces().remove_locked(locked, UnsavedWork::Discard, self.hooks()).await?;
+        Ok(())
+    }
+
+    /// Returns the rows of the workspaces that are, or may come to be, on this volume.
+    async fn rows_of_volume(&self) -> Result<HashMap<WorkspaceId, Workspace>, Failure> {
+        let (mut rows, mut after) = (HashMap::new(), None);
+        loop {
+            let page = self.store().workspaces(after, PAGE).await.map_err(ServiceError::from)?;
+            let Some(last) = page.last() else { return Ok(rows) };
+            after = Some(last.id);
+            let is_own = |row: &Workspace| row.volume.is_none_or(|volume| volume == self.volume());
+            let own = page.into_iter().filter(is_own);
+            rows.extend(own.map(|row| (row.id, row)));
+        }
+    }
+
+    pub(crate) fn forks(&self) -> Forks {
         Forks {
             workspaces: self.workspaces().clone(),
             runner: self.runner().clone(),
@@ -135,4 +222,15 @@ impl HostedWorkspaces {
             tracing::warn!(workspace = %id, %error, "could not delete the row of a fork that is gone");
         }
     }
+}
+
+fn fork_name(base: &str, number: u8) -> String {
+    format!("{base} fork {number}")
+}
+
+/// Returns whether a row is that of a fork, as its name and its id say.
+fn is_fork_of_any(row: &Workspace, rows: &HashMap<WorkspaceId, Workspace>) -> bool {
+    let Some((base, number)) = row.name.rsplit_once(" fork ") else { return false };
+    let Ok(number) = number.parse() else { return false };
+    rows.values().any(|other| other.name == base && other.id.fork(number) == row.id)
 }

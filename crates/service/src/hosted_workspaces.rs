@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use carrel_config::Environment;
 use carrel_domain::{
@@ -36,6 +36,7 @@ use carrel_workspace::{
 use tracing::debug;
 
 use crate::error::ServiceError;
+use crate::fork_host::HostedForks;
 use crate::free_space::FreeSpaceReserve;
 use crate::open_workspace::OpenWorkspace;
 use crate::usage_cache::UsageCache;
@@ -73,6 +74,20 @@ pub struct HostedWorkspaces {
     inner: Arc<Inner>,
 }
 
+/// A workspace was used of late, or is in use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InUse;
+
+/// The workspaces, for parts of them that must not keep them.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakWorkspaces(Weak<Inner>);
+
+impl WeakWorkspaces {
+    pub(crate) fn upgrade(&self) -> Option<HostedWorkspaces> {
+        self.0.upgrade().map(|inner| HostedWorkspaces { inner })
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     workspaces: Workspaces,
@@ -85,6 +100,8 @@ struct Inner {
     open: Mutex<HashMap<WorkspaceId, Arc<OpenWorkspace>>>,
     /// Workspaces that are being removed and must not be cached.
     removing: Mutex<HashSet<WorkspaceId>>,
+    /// Held while rows and directories of forks are made, one after the other.
+    forking: tokio::sync::Mutex<()>,
     /// The symbol indexes of all workspaces, which share one bound on memory.
     symbols: Arc<SymbolIndexes>,
     snapshots: Arc<SnapshotStores>,
@@ -150,6 +167,7 @@ impl HostedWorkspaces {
             store,
             open: Mutex::default(),
             removing: Mutex::default(),
+            forking: tokio::sync::Mutex::default(),
             symbols: Arc::default(),
             snapshots: Arc::default(),
         };
@@ -221,6 +239,12 @@ impl HostedWorkspaces {
         &self,
         id: WorkspaceId,
     ) -> Result<Arc<OpenWorkspace>, ServiceError> {
+        let opened = self.open_or_cached(id).await?;
+        opened.note_use(self.now());
+        Ok(opened)
+    }
+
+    async fn open_or_cached(&self, id: WorkspaceId) -> Result<Arc<OpenWorkspace>, ServiceError> {
         let opened = self.opened().get(&id).map(Arc::clone);
         let row = match opened {
             Some(open) if self.inner.options.volume.is_some() => return Ok(open),
@@ -235,6 +259,8 @@ impl HostedWorkspaces {
             None => self.find(id).await?,
         };
         let workspace = Arc::new(self.inner.open(row).await?);
+        let spaces = WeakWorkspaces(Arc::downgrade(&self.inner));
+        workspace.toolbox().host_forks(Arc::new(HostedForks { spaces, base: id }));
         // The open handle prevents a removal from here on; one may have happened before.
         if self.inner.store.workspace(id).await?.is_none() {
             drop(workspace);
@@ -336,7 +362,7 @@ impl HostedWorkspaces {
         Ok(())
     }
 
-    async fn has_live_tasks(&self, id: WorkspaceId) -> Result<bool, ServiceError> {
+    pub(crate) async fn has_live_tasks(&self, id: WorkspaceId) -> Result<bool, ServiceError> {
         for status in [TaskStatus::Queued, TaskStatus::Running] {
             let status = Some(status);
             let filter = TaskFilter { workspace: id, status, task_type: None, limit: 1, offset: 0 };
@@ -363,6 +389,10 @@ impl HostedWorkspaces {
         &self.inner.hooks
     }
 
+    pub(crate) async fn forking(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.inner.forking.lock().await
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.inner.options.clock.now()
     }
@@ -380,12 +410,40 @@ impl HostedWorkspaces {
         Ok(())
     }
 
+    /// Returns the last use of a workspace that is open in this process: now, while something uses it.
+    pub(crate) fn last_use(&self, id: WorkspaceId) -> Option<Timestamp> {
+        let opened = self.opened();
+        let open = opened.get(&id)?;
+        let is_used = Arc::strong_count(open) > 1 || open.is_busy();
+        Some(if is_used { self.now() } else { open.last_used() })
+    }
+
+    /// Takes a workspace out of the cache that nothing uses and that was not used since `moment`.
+    pub(crate) fn take_idle(
+        &self,
+        id: WorkspaceId,
+        moment: Timestamp,
+    ) -> Result<Option<Arc<OpenWorkspace>>, InUse> {
+        let mut opened = self.opened();
+        let Some(open) = opened.get(&id) else { return Ok(None) };
+        if Arc::strong_count(open) > 1 || open.is_busy() || open.last_used() >= moment {
+            return Err(InUse);
+        }
+        Ok(opened.remove(&id))
+    }
+
     /// Kills the processes of a workspace that is removed or promoted, and closes it.
     pub(crate) async fn close_for_good(&self, id: WorkspaceId) {
         let workspace = self.opened().remove(&id);
         if let Some(workspace) = workspace {
-            workspace.toolbox().end_processes().await;
+            self.end_open(&workspace).await;
         }
+    }
+
+    /// Ends what runs in a workspace that is not in the cache any more, and closes its files.
+    pub(crate) async fn end_open(&self, workspace: &OpenWorkspace) {
+        workspace.toolbox().end_processes().await;
+        self.inner.snapshots.forget(workspace.named_workspace().path());
     }
 
     /// Returns the id of this volume.
@@ -478,6 +536,7 @@ impl Inner {
             symbols: Arc::clone(&self.symbols),
             snapshots: Arc::clone(&self.snapshots),
         });
-        Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))
+        let now = self.options.clock.now();
+        Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox, now))
     }
 }

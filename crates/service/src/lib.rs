@@ -19,6 +19,8 @@ mod event_hub;
 mod event_stream;
 mod event_writer;
 mod execution;
+mod fork_host;
+mod fork_sweep;
 mod free_space;
 mod hosted_forks;
 mod hosted_workspaces;

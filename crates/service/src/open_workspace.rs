@@ -1,8 +1,8 @@
 //! A workspace that is open for tools and uploads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use carrel_domain::WorkspaceKey;
+use carrel_domain::{Timestamp, WorkspaceKey, sync};
 use carrel_exec::JobStatus;
 use carrel_store::Workspace;
 use carrel_tools::{
@@ -21,6 +21,8 @@ pub struct OpenWorkspace {
     /// The name of its directory.
     pub key: WorkspaceKey,
     usage: UsageCache,
+    /// The time at which it was last handed out for a request.
+    used: Mutex<Timestamp>,
     named: Arc<NamedWorkspace>,
     pub(crate) tools: Registry,
 }
@@ -32,9 +34,10 @@ impl OpenWorkspace {
         usage: UsageCache,
         named: Arc<NamedWorkspace>,
         toolbox: Arc<Toolbox>,
+        now: Timestamp,
     ) -> Self {
         let tools = Registry::new(toolbox, ToolSelection::ALL).without_operator_tools();
-        Self { workspace, key, usage, named, tools }
+        Self { workspace, key, usage, used: Mutex::new(now), named, tools }
     }
 
     /// Calls a tool by name.
@@ -66,6 +69,14 @@ impl OpenWorkspace {
     /// Returns the workspace as its tools see it.
     pub fn named_workspace(&self) -> &Arc<NamedWorkspace> {
         &self.named
+    }
+
+    pub(crate) fn note_use(&self, now: Timestamp) {
+        *sync::lock(&self.used) = now;
+    }
+
+    pub(crate) fn last_used(&self) -> Timestamp {
+        *sync::lock(&self.used)
     }
 
     pub(crate) fn usage(&self) -> &UsageCache {

@@ -3,12 +3,16 @@
 //! | step of a promotion | after a crash |
 //! |---|---|
 //! | lock the forks alone; end their cells and mounts; look for changes of the base | the forks |
-//! | record the work of the other forks, and the base, as snapshots of the base | the forks, and snapshots |
-//! | remove the other forks | the fork, and snapshots |
+//! | record the base, and the work of the other forks, as snapshots of the base | the forks, and snapshots |
+//! | mark the other forks as ending | the fork, and snapshots; clean-up removes the others |
 //! | move the fork's layers into the base, after a journal (crate `fork`) | a journal, from which the next opening of the base goes on |
-//! | remove the fork; the base thaws | a fork without changes, which can be removed |
+//! | remove the fork, then the others; the base thaws | forks that clean-up removes |
 //!
 //! What a promotion replaces is in the snapshot of the base before it, except for what ignore rules exclude.
+
+mod comparison;
+mod expiry;
+mod recording;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,12 +21,15 @@ use carrel_domain::{Code, Failure, Identifier, WorkspaceKey};
 use carrel_fork::Change;
 use carrel_fsroot::Durability;
 use carrel_runner::{Runner, WorkspaceHandle};
-use carrel_snapshot::{CreateError, CreateRequest, Reason, SnapshotId, SnapshotName, Store};
+use carrel_snapshot::{SnapshotId, SnapshotName};
 use carrel_workspace::{
     Amount, Created, Fork, ForkKind, Hooks, MakeFork, Quota, Record, RemovalLock, UnsavedWork,
     Workspace, Workspaces,
 };
 
+pub use self::comparison::ForkPatch;
+pub use self::expiry::{Expired, ExpiredFork};
+use self::recording::Recorded;
 use crate::blocking::blocking;
 
 /// The forks of the workspaces of a root.
@@ -57,6 +64,8 @@ pub struct PromotedFork {
     pub before: Option<SnapshotId>,
     /// The other forks, which have ended, each with the name of the snapshot of its work if it had any.
     pub ended: Vec<(WorkspaceKey, Option<SnapshotName>)>,
+    /// Those of the other forks that changed files, but only such as ignore rules exclude, which no snapshot has.
+    pub only_ignored: Vec<WorkspaceKey>,
 }
 
 /// A fork and its base, open for file work.
@@ -117,9 +126,25 @@ impl Forks {
 
     /// Lists what a fork changed against its base.
     pub async fn changes(&self, fork: &Identifier) -> Result<Vec<Change>, Failure> {
+        self.changes_against(fork, None).await
+    }
+
+    /// Fails where a promotion would be refused. It changes nothing, so that callers can ask before they end what runs
+    /// in the fork.
+    pub async fn check_promotion(
+        &self,
+        fork: &Identifier,
+        others: OtherForks,
+    ) -> Result<(), Failure> {
         let Pair { fork, base } = self.pair(fork).await?;
-        let workspaces = self.workspaces.clone();
-        blocking(move || Ok(workspaces.changes(&fork, base.files())?)).await
+        self.refuse_lost(&fork)?;
+        for other in self.others(&fork, &base)?.iter().filter(|_| others == OtherForks::Record) {
+            self.workspaces.refuse_work_without_directory(other)?;
+        }
+        let (workspaces, identifier) = (self.workspaces.clone(), base.record().identifier.clone());
+        blocking(move || Ok(workspaces.freeze(&identifier).map(drop)?)).await?;
+        let drift = self.drift(&fork, &base).await?;
+        if drift.is_empty() { Ok(()) } else { Err(changed(&fork, &base, &drift)) }
     }
 
     /// Makes the base what a fork is, and removes the fork. The caller has closed the fork in this process.
@@ -136,27 +161,39 @@ impl Forks {
             blocking(move || Ok(workspaces.freeze(&identifier)?)).await?
         };
         let winner = self.lock(&fork).await?;
+        if winner.record().is_none() {
+            // Another promotion ended it.
+            return Err(Failure::from(
+                self.workspaces.record(&fork.identifier).err().unwrap_or_else(|| {
+                    carrel_workspace::Error::Busy { key: fork.key.to_string(), holder: None }
+                }),
+            ));
+        }
         let mut rest = Vec::new();
         for other in self.others(&fork, &base)? {
             rest.push(self.lock(&other).await?);
         }
+        self.refuse_lost(&fork)?;
         let drift = self.drift(&fork, &base).await?;
         if !drift.is_empty() {
             return Err(changed(&fork, &base, &drift));
         }
-        let mut ended = Vec::new();
+        let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
+        let before = recording::of_base(&handle, format!("before the promotion of {}", fork.key));
+        let before = before.await?;
+        let (mut ended, mut only_ignored) = (Vec::new(), Vec::new());
         for other in &rest {
             let recorded = match others {
-                OtherForks::Record => self.record(other, &base).await?,
-                OtherForks::Discard => None,
+                OtherForks::Record => self.record(other, &base, before).await?,
+                OtherForks::Discard => Recorded::Nothing,
             };
-            ended.extend(other.record().map(|record| (record.key.clone(), recorded)));
+            let Some(record) = other.record() else { continue };
+            only_ignored.extend((recorded == Recorded::OnlyIgnored).then(|| record.key.clone()));
+            ended.push((record.key.clone(), recorded.snapshot()));
         }
-        let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
         let workspaces = self.workspaces.clone();
         let moved = blocking(move || {
             let writing = handle.lock_past_freeze()?;
-            let before = snapshot_before(&handle, &fork.key)?;
             workspaces.mark_ending(&rest, true)?;
             let promoted = match workspaces.promote(&winner, &base, Durability::Synced) {
                 Ok(promoted) => promoted,
@@ -166,15 +203,14 @@ impl Forks {
                 }
             };
             drop(writing);
-            Ok((promoted, before, winner, rest))
+            Ok((promoted, winner, rest))
         });
-        let (promoted, before, winner, rest) = moved.await?;
-        drop(frozen);
-        for done in std::iter::once(winner).chain(rest) {
-            self.workspaces.remove_locked(done, UnsavedWork::Discard, &self.hooks).await?;
-        }
+        let (promoted, winner, rest) = moved.await?;
+        let forks = std::iter::once(winner).chain(rest).collect();
+        self.workspaces.remove_forks(frozen, forks).await?;
         let before = (!promoted.changes.is_empty()).then_some(before);
-        Ok(PromotedFork { base: base_identifier, changes: promoted.changes, before, ended })
+        let changes = promoted.changes;
+        Ok(PromotedFork { base: base_identifier, changes, before, ended, only_ignored })
     }
 
     /// Returns the kind of new forks: overlays where commands have mount namespaces.
@@ -195,6 +231,15 @@ impl Forks {
         Ok(Pair { fork: record, base })
     }
 
+    /// Fails for a fork that may lack anything since the machine was started anew.
+    fn refuse_lost(&self, fork: &Record) -> Result<(), Failure> {
+        if !self.workspaces.is_lost(fork)? {
+            return Ok(());
+        }
+        let path = self.workspaces.path().join(fork.key.as_str());
+        Err(carrel_runner::RunError::ForkLost { fork: path }.into())
+    }
+
     /// Returns the other forks of a fork's base.
     fn others(&self, fork: &Record, base: &Workspace) -> Result<Vec<Record>, Failure> {
         let mut forks = self.workspaces.overlays_of(&base.record().key)?;
@@ -208,66 +253,11 @@ impl Forks {
         blocking(move || Ok(workspaces.drift(&fork, &base)?)).await
     }
 
-    /// Records the tree of a locked fork as a snapshot of its base; none if it changed nothing.
-    async fn record(
-        &self,
-        fork: &RemovalLock,
-        base: &Arc<Workspace>,
-    ) -> Result<Option<SnapshotName>, Failure> {
-        let Some(opened) = self.workspaces.open_locked(fork)? else { return Ok(None) };
-        let record = opened.record().clone();
-        let (workspaces, tree) = (self.workspaces.clone(), base.files().try_clone()?);
-        let (changed, record) =
-            blocking(move || Ok((!workspaces.changes(&record, &tree)?.is_empty(), record))).await?;
-        if !changed {
-            return Ok(None);
-        }
-        let path = opened.files().path().to_owned();
-        let handle = self.runner.open_counted(opened, Amount::default()).await?;
-        let base = self.runner.open_counted(Arc::clone(base), Amount::default()).await?;
-        let recorded = blocking(move || {
-            let Some(directory) = base.snapshot_directory()? else { return Ok(None) };
-            let store = Store::open(directory, handle.files().try_clone()?)?;
-            record_under_free_name(&store, &record.key).map(Some)
-        });
-        let recorded = recorded.await;
-        self.runner.end_fork(&path).await?;
-        recorded
-    }
-
     /// Locks a fork that nothing uses any more, and ends its mount.
     async fn lock(&self, fork: &Record) -> Result<RemovalLock, Failure> {
         self.runner.end_fork(&self.workspaces.path().join(fork.key.as_str())).await?;
         Ok(self.workspaces.lock_for_removal(fork.identifier.clone()).await?)
     }
-}
-
-/// Takes a snapshot of a fork's tree under a name that says which fork it was. Numbers of forks come back, so the name may
-/// be taken by an earlier one.
-fn record_under_free_name(store: &Store, fork: &WorkspaceKey) -> Result<SnapshotName, Failure> {
-    for number in 1.. {
-        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = SnapshotName::new(format!("fork-{fork}{suffix}"))
-            .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
-        let mut request = CreateRequest::named(name.clone());
-        request.description = format!("the work of the fork {fork}");
-        match store.create(&request) {
-            Err(CreateError::NameTaken { .. }) => {}
-            created => return created.map(|_| name).map_err(Failure::from),
-        }
-    }
-    unreachable!("there is always another number")
-}
-
-/// Takes a snapshot of a base before it is replaced by a fork.
-fn snapshot_before(base: &WorkspaceHandle, fork: &WorkspaceKey) -> Result<SnapshotId, Failure> {
-    let directory = base.snapshot_directory()?;
-    let directory =
-        directory.ok_or_else(|| Failure::new(Code::Internal, "a base is a whole workspace"))?;
-    let store = Store::open(directory, base.files().try_clone()?)?;
-    let mut request = CreateRequest::unnamed(Reason::Automatic("promote".to_owned()));
-    request.description = format!("before the promotion of {fork}");
-    Ok(store.create(&request)?.snapshot.id)
 }
 
 fn changed(fork: &Record, base: &Workspace, paths: &[PathBuf]) -> Failure {

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use carrel_domain::{Code, Failure, WorkspaceAccess};
 use carrel_fsroot::Root;
@@ -38,6 +38,13 @@ impl NamedWorkspace {
         let handle = Arc::new(handle);
         let reported_unlocked = AtomicBool::new(false);
         Self { name, operator_name, handle, access, given, reported_unlocked }
+    }
+
+    /// Gives an open fork of this workspace its name. The operator's secrets for the workspace are its, too.
+    pub(crate) fn fork(&self, name: String, handle: WorkspaceHandle) -> Self {
+        let entry = WorkspaceEntry { name, path: handle.path().to_owned(), access: self.access };
+        let operator_name = self.operator_name.clone();
+        Self { operator_name, ..Self::new(entry, handle) }
     }
 
     fn below(&self, name: String, path: &Path) -> Result<Self, RunError> {
@@ -145,6 +152,8 @@ impl NamedWorkspace {
 #[derive(Debug)]
 pub struct Workspaces {
     workspaces: Vec<Arc<NamedWorkspace>>,
+    /// Open forks of these, which calls reach by name only. A call that ends one must not keep it.
+    forks: Vec<Weak<NamedWorkspace>>,
 }
 
 impl Workspaces {
@@ -163,7 +172,8 @@ impl Workspaces {
                 }
             }
         }
-        Ok(Self { workspaces: workspaces.into_iter().map(Arc::new).collect() })
+        let workspaces = workspaces.into_iter().map(Arc::new).collect();
+        Ok(Self { workspaces, forks: Vec::new() })
     }
 
     /// Restricts the workspaces to the roots of a client, which have no links in them: a workspace inside a
@@ -172,7 +182,17 @@ impl Workspaces {
     pub(crate) fn narrowed(&self, roots: &[PathBuf]) -> Option<Self> {
         let parts = self.workspaces.iter().flat_map(|workspace| workspace.within(roots));
         let workspaces: Vec<_> = parts.collect();
-        (!workspaces.is_empty()).then_some(Self { workspaces })
+        (!workspaces.is_empty()).then_some(Self { workspaces, forks: Vec::new() })
+    }
+
+    /// Returns the same workspaces with open forks of them.
+    pub(crate) fn with_forks(&self, forks: Vec<Weak<NamedWorkspace>>) -> Self {
+        Self { workspaces: self.workspaces.clone(), forks }
+    }
+
+    /// Returns the open forks.
+    pub(crate) fn forks(&self) -> impl Iterator<Item = Arc<NamedWorkspace>> {
+        self.forks.iter().filter_map(Weak::upgrade)
     }
 
     /// Returns the workspaces in the operator's order.
@@ -207,8 +227,9 @@ impl Workspaces {
     }
 
     pub(crate) fn named(&self, name: &str) -> Result<Arc<NamedWorkspace>, Failure> {
-        let found = self.workspaces.iter().find(|workspace| workspace.name == name);
-        found.map(Arc::clone).ok_or_else(|| {
+        let mut all = self.workspaces.iter().map(Arc::clone).chain(self.forks());
+        let found = all.find(|workspace| workspace.name == name);
+        found.ok_or_else(|| {
             let names = self.names();
             let message = format!("unknown workspace \"{name}\"; configured: {}", names.join(", "));
             let detail = json!({ "workspace": name, "configured": names });

@@ -30,6 +30,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
+use crate::fork_tools;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
@@ -109,6 +110,7 @@ impl Catalogue {
             crate::verify::register(&mut catalogue);
             crate::code::register(&mut catalogue);
             crate::snapshots::register(&mut catalogue);
+            fork_tools::register(&mut catalogue);
             crate::workspaces::register(&mut catalogue);
             crate::secret_tools::register(&mut catalogue);
             crate::workspace_tools::register(&mut catalogue);
@@ -331,6 +333,7 @@ impl Registry {
         options: &CallOptions,
     ) -> Result<ToolResponse, Failure> {
         let about = entry.definition.about;
+        fork_tools::open_named(&self.toolbox, session, workspace).await?;
         let workspaces = self.toolbox.workspaces_of(session)?;
         let caller = (session, &workspaces, options);
         match (about.workspaces, workspace) {

@@ -27,6 +27,7 @@ pub use export::{
     ExportOmission, ExportRequest, ExportedBranch, ExportedCommit, ExportedSnapshots,
     export_snapshots,
 };
+pub(crate) use diff::{MAX_COMPARED, Shown, body, header};
 pub use stores::SnapshotStores;
 pub(crate) use stores::finish_interrupted;
 pub use sweep::{SweepMode, SweptSnapshots, sweep_snapshots};

@@ -11,6 +11,7 @@ use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::blocking;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::{CutGuard, Redactor};
 use crate::reply_limit::MaxBytes;
@@ -147,6 +148,13 @@ impl ToolContext {
     /// Returns the workspace, if the call is about one.
     pub fn optional_workspace(&self) -> Option<&Arc<NamedWorkspace>> {
         self.workspace.as_ref()
+    }
+
+    /// Fails while the workspace is frozen for forks, for tools whose commands change files. The commands themselves
+    /// would only find that they cannot write.
+    pub(crate) async fn refuse_frozen(&self) -> Result<(), Failure> {
+        let workspace = Arc::clone(self.workspace());
+        blocking(move || Ok(workspace.handle().refuse_frozen()?)).await
     }
 
     /// Returns the workspaces of the session.

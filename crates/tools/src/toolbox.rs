@@ -11,6 +11,7 @@ use carrel_verify::ProfileCache;
 
 use crate::client_roots::WorkspaceView;
 use crate::code::SymbolIndexes;
+use crate::fork_tools::{ForkHost, ForkTable};
 use crate::git::GitOptions;
 use crate::named_workspace::Workspaces;
 use crate::redaction::{CutGuard, Redactor};
@@ -77,6 +78,7 @@ pub struct Toolbox {
     pub(crate) server_checks: ServerChecks,
     pub(crate) coverage: CoverageStore,
     redactor: RwLock<Arc<Redactor>>,
+    pub(crate) forks: ForkTable,
 }
 
 impl Toolbox {
@@ -119,6 +121,7 @@ impl Toolbox {
             server_checks: ServerChecks::default(),
             coverage: CoverageStore::default(),
             redactor,
+            forks: ForkTable::default(),
         })
     }
 
@@ -151,11 +154,17 @@ impl Toolbox {
 
     /// Returns the workspaces that a session may use; a failure if its client's roots leave it none.
     pub(crate) fn workspaces_of(&self, session: &Session) -> Result<Arc<Workspaces>, Failure> {
-        match &session.state().view {
-            WorkspaceView::Operator => Ok(Arc::clone(&self.workspaces)),
-            WorkspaceView::Narrowed(workspaces) => Ok(Arc::clone(workspaces)),
-            WorkspaceView::Nothing(failure) => Err(Failure::clone(failure)),
-        }
+        let workspaces = match &session.state().view {
+            WorkspaceView::Operator => Arc::clone(&self.workspaces),
+            WorkspaceView::Narrowed(workspaces) => Arc::clone(workspaces),
+            WorkspaceView::Nothing(failure) => return Err(Failure::clone(failure)),
+        };
+        Ok(self.forks.added_to(workspaces))
+    }
+
+    /// Lets a service make and end the forks of the workspace, which has more to do for them. The first call counts.
+    pub fn host_forks(&self, host: Arc<dyn ForkHost>) {
+        self.forks.set_host(host);
     }
 
     /// Masks known secrets in a text that is no reply, such as progress.

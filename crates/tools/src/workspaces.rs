@@ -1,5 +1,7 @@
 //! The tool `workspaces`.
 
+use std::sync::Arc;
+
 use carrel_domain::WorkspaceAccess;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,7 +48,8 @@ impl Tool for ListWorkspaces {
         let read_only =
             |access| [context.toolbox.access, access].contains(&WorkspaceAccess::ReadOnly);
         let chosen = context.optional_workspace().filter(|_| context.workspaces().len() > 1);
-        let shown = context.workspaces().iter();
+        let all = context.workspaces();
+        let shown = all.iter().map(Arc::clone).chain(all.forks());
         let shown =
             shown.filter(|workspace| chosen.is_none_or(|one| one.name() == workspace.name()));
         let mut workspaces: Vec<_> = shown

@@ -62,6 +62,6 @@ pub use task_event::{TaskEvent, TaskEventKind, TaskEventsQuery, TaskUpdate};
 pub use task_request::{OnError, STEP_ACTIONS, StepRequest, TaskRequest};
 pub use tool::{ToolArguments, ToolDescription, ToolList, ToolReply};
 pub use workspace::{
-    EndedFork, ForkChange, ForkChanges, ForkList, NewForks, NewWorkspace, Promoted, Promotion,
-    Workspace, WorkspaceList, WorkspaceQuery, WorkspaceState, WorkspaceUsage,
+    EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks, NewWorkspace,
+    Promoted, Promotion, Workspace, WorkspaceList, WorkspaceQuery, WorkspaceState, WorkspaceUsage,
 };

@@ -66,5 +66,8 @@ pub const MAX_ATTEMPTS: u32 = 10;
 /// Characters of an answer to an agent's question.
 pub const MAX_ANSWER_CHARS: usize = 20_000;
 
+/// The most bytes of a fork's patch in a reply.
+pub const MAX_PATCH_BYTES: usize = 1 << 20;
+
 /// The most changes of a fork that a reply lists.
 pub const MAX_LISTED_CHANGES: usize = 1000;

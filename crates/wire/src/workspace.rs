@@ -129,6 +129,8 @@ fn one() -> u8 {
 pub struct ForkList {
     /// The forks. Each is a workspace, which a token for the base covers too.
     pub forks: Vec<Workspace>,
+    /// The seconds without a use after which a fork is ended, and its work becomes a snapshot of the base; `null` if none is.
+    pub idle_seconds: Option<u64>,
 }
 
 /// The difference of a file between a fork and its base.
@@ -140,13 +142,32 @@ pub struct ForkChange {
     pub change: String,
 }
 
-/// The changes of a fork against its base.
+/// The comparison of a fork.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForkChangesQuery {
+    /// Another fork of the same base to compare with; the base if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<WorkspaceId>,
+    /// Also return the differences of text files.
+    #[serde(default)]
+    pub patch: bool,
+}
+
+/// The changes of a fork against its base, or another fork of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkChanges {
     /// The changes, in path order.
     pub changes: Vec<ForkChange>,
     /// The number of all changes, of which the list may have only the first.
     pub total: usize,
+    /// The differences in the form of `git diff`, if they were asked for, as far as they fit. What changed below `.git` is
+    /// not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// The number of changes that are not in the patch, since it would be too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_shown: Option<usize>,
 }
 
 /// A promotion of a fork.
@@ -179,4 +200,6 @@ pub struct EndedFork {
     pub id: String,
     /// The snapshot of the base with its work; `null` if it had changed nothing or was discarded.
     pub snapshot: Option<String>,
+    /// It changed files, but only such as ignore rules exclude, which no snapshot has.
+    pub only_ignored: bool,
 }

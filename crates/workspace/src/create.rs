@@ -125,7 +125,8 @@ impl Workspaces {
         }
         pending.lock.note("creating");
         let Pending { record, directory, lock } = &pending;
-        let site = HookSite { workspaces: self, record, directory, lock, attempt };
+        // The lock for creation keeps forks from being made.
+        let site = HookSite { workspaces: self, record, directory, lock, changes: None, attempt };
         let ran = hooks.run(Hook::AfterCreate, site).await;
         pending.record.hook_runs.extend(ran.run);
         self.blocking(move |inner| match ran.result {
@@ -251,6 +252,10 @@ impl Creation<'_> {
     fn repair(&self, record: Record, lock: Lock) -> Result<CreateStart, Error> {
         let key = record.key.clone();
         let directory = self.inner.open_directory(&key)?;
+        let is_usable = record.state == State::Ready && directory.is_some();
+        if record.fork.is_some() && !is_usable {
+            return self.inner.repair_fork(self, record).map(CreateStart::Reused);
+        }
         match (record.state, directory) {
             (State::Ready, Some(_)) => {
                 let reused = self.reuse(&key)?;

@@ -54,7 +54,7 @@ pub enum Error {
         names(forks)
     )]
     Frozen { key: String, forks: Vec<WorkspaceKey> },
-    #[error("a command that may change {key} is running; a fork needs a moment without one")]
+    #[error("a command that may change {key} is running, and a fork needs a moment without one")]
     Changing { key: String },
     #[error("{key} is a fork itself; fork its base {base}, or promote {key} first")]
     ForkOfFork { key: WorkspaceKey, base: WorkspaceKey },
@@ -62,8 +62,21 @@ pub enum Error {
     TooManyForks { key: String, most: u8 },
     #[error("the promotion of {fork} was interrupted; the next use of {base} finishes it")]
     PromotionInterrupted { fork: String, base: String },
-    #[error("the base {base} of the fork is gone")]
-    BaseGone { base: String },
+    #[error(
+        "the base {base} of the fork {fork} is gone; `carrel workspace rm {fork}` removes the fork, too"
+    )]
+    BaseGone { fork: String, base: String },
+    #[error(
+        "the fork {fork} of {base} has lost files that it needs; `carrel workspace rm {fork}` removes it"
+    )]
+    BrokenFork { fork: String, base: String },
+    #[error(
+        "the directory of the fork {fork} is missing, and its work is not; `carrel workspace create {fork}` makes the \
+         directory again"
+    )]
+    ForkWithoutDirectory { fork: String, base: String },
+    #[error("the fork {fork} has {} that its base {base} does not have", changes(*count))]
+    ChangedFork { fork: String, base: String, count: usize },
     #[error(transparent)]
     Layers(#[from] carrel_fork::LayersError),
     #[error(transparent)]
@@ -137,6 +150,10 @@ fn names(keys: &[WorkspaceKey]) -> String {
     keys.iter().map(WorkspaceKey::as_str).collect::<Vec<_>>().join(", ")
 }
 
+fn changes(count: usize) -> String {
+    if count == 1 { "a change".to_owned() } else { format!("{count} changes") }
+}
+
 fn holder_text(holder: Option<&str>) -> String {
     holder.map(|holder| format!(" ({holder})")).unwrap_or_default()
 }
@@ -180,12 +197,15 @@ impl Coded for Error {
             Self::Busy { .. } | Self::Changing { .. } => Code::WorkspaceBusy,
             Self::Frozen { .. } => Code::WorkspaceFrozen,
             Self::ForkOfFork { .. } | Self::TooManyForks { .. } => Code::ForkRefused,
-            Self::PromotionInterrupted { .. } | Self::BaseGone { .. } => Code::ForkConflict,
+            Self::PromotionInterrupted { .. }
+            | Self::BaseGone { .. }
+            | Self::BrokenFork { .. }
+            | Self::ForkWithoutDirectory { .. } => Code::ForkConflict,
             Self::Layers(error) => error.code(),
             Self::Copy(error) => error.code(),
             Self::Changes(error) => error.code(),
             Self::Promote(error) => error.code(),
-            Self::Dirty { .. } => Code::WorkspaceDirty,
+            Self::Dirty { .. } | Self::ChangedFork { .. } => Code::WorkspaceDirty,
             Self::QuotaExceeded { .. } => Code::QuotaExceeded,
             Self::SchemaTooNew { .. } => Code::SchemaTooNew,
             Self::RecordUnreadable { .. } => Code::RecordUnreadable,
@@ -221,8 +241,13 @@ impl Coded for Error {
             Self::Changing { key } => json!({ "key": key }),
             Self::ForkOfFork { key, base } => json!({ "key": key, "base": base }),
             Self::TooManyForks { key, most } => json!({ "key": key, "most": most }),
-            Self::PromotionInterrupted { fork, base } => json!({ "key": fork, "base": base }),
-            Self::BaseGone { base } => json!({ "base": base }),
+            Self::PromotionInterrupted { fork, base }
+            | Self::BaseGone { fork, base }
+            | Self::BrokenFork { fork, base }
+            | Self::ForkWithoutDirectory { fork, base } => json!({ "key": fork, "base": base }),
+            Self::ChangedFork { fork, base, count } => {
+                json!({ "key": fork, "base": base, "changes": count })
+            }
             Self::Layers(error) => error.detail(),
             Self::Copy(error) => error.detail(),
             Self::Changes(error) => error.detail(),

@@ -7,17 +7,19 @@
 //!
 //! | step of making | after a crash |
 //! |---|---|
-//! | write the record, `creating`; fsync | a record without a directory, which the next clean-up drops |
-//! | make the empty directory and the layers; fsync the root | a record `creating`, which the next clean-up removes |
+//! | write the record, `creating`; fsync | a broken fork |
+//! | make the empty directory and the layers; fsync the root | a broken fork |
 //! | write the record, `ready`; fsync | a fork |
 //!
-//! The base is frozen before the first step, and thawed when its last fork is gone.
+//! The base is frozen before the first step, and thawed when its last fork is gone, whole or broken. A broken one
+//! has nothing to lose: removal and the next clean-up remove it. A fork of which only the empty directory is missing
+//! has all its work in the layers, and gets another one when it is created again.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use carrel_domain::{Identifier, KeyChoice, MAX_FORKS, WorkspaceKey};
-use carrel_fork::{CopyOptions, Layers, Limits};
+use carrel_domain::{Identifier, KeyChoice, MAX_FORKS, Timestamp, WorkspaceKey};
+use carrel_fork::{CopyOptions, Layers, Limits, Readiness};
 use carrel_fsroot::{Durability, Root};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
@@ -26,9 +28,11 @@ use crate::create::{Create, Created, Creation};
 use crate::error::Error;
 use crate::freeze::FrozenBase;
 use crate::lock::Mode;
+use crate::promote::broken;
 use crate::quota::Quota;
 use crate::record::{Record, State};
-use crate::workspace::Workspace;
+use crate::remove::RemovalLock;
+use crate::workspace::{LAST_USED_PRECISION, Workspace};
 use crate::workspaces::{RootInner, Workspaces};
 
 pub(crate) const FORKS: &str = "forks";
@@ -82,6 +86,46 @@ impl Workspaces {
     }
 }
 
+impl Workspaces {
+    /// Returns the time of the root's clock.
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Notes a use of a workspace that did not open it again.
+    pub fn note_use(&self, key: &WorkspaceKey, at: Timestamp) -> Result<(), Error> {
+        self.inner.note_use(key, at)
+    }
+
+    /// Locks a fork for removal whose record was not used since `before`, if that is given; none while it is in use, or
+    /// broken.
+    pub fn lock_idle_fork(
+        &self,
+        key: &WorkspaceKey,
+        before: Option<Timestamp>,
+    ) -> Result<Option<RemovalLock>, Error> {
+        let inner = &self.inner;
+        let Some(lock) = inner.locks().attempt(key.as_str(), Mode::Exclusive)? else {
+            return Ok(None);
+        };
+        let locked = inner.removal_lock(key.clone(), lock)?;
+        let is_idle = |record: &Record| {
+            record.fork.is_some() && before.is_none_or(|before| record.last_used_at < before)
+        };
+        let Some(record) = locked.record().filter(|record| is_idle(record)) else {
+            return Ok(None);
+        };
+        let is_whole = record.state == State::Ready && !inner.is_broken(record)?;
+        Ok(is_whole.then_some(locked))
+    }
+
+    /// Returns whether the work of a fork was lost with an earlier boot of the machine.
+    pub fn is_lost(&self, fork: &Record) -> Result<bool, Error> {
+        let is_overlay = fork.fork.as_ref().is_some_and(|of| of.kind == ForkKind::Overlay);
+        Ok(is_overlay && self.inner.layers(fork)?.readiness()? == Readiness::OtherBoot)
+    }
+}
+
 impl Workspace {
     /// Returns the base of a fork with its layers; none for a workspace that is no overlay.
     pub fn overlay(&self) -> Result<Option<(Root, Layers)>, Error> {
@@ -89,12 +133,24 @@ impl Workspace {
         let Some(fork) = self.record().fork.as_ref().filter(is_overlay) else { return Ok(None) };
         let inner = self.inner();
         let base = inner.open_directory(&fork.base)?;
-        let base = base.ok_or_else(|| Error::BaseGone { base: fork.base.to_string() })?;
-        Ok(Some((base, inner.layers(&self.record().key)?)))
+        let base = base.ok_or_else(|| Error::BaseGone {
+            fork: self.record().key.to_string(),
+            base: fork.base.to_string(),
+        })?;
+        Ok(Some((base, inner.layers(self.record())?)))
     }
 }
 
 impl RootInner {
+    /// Notes a use of a workspace, at most every few seconds.
+    pub(crate) fn note_use(&self, key: &WorkspaceKey, at: Timestamp) -> Result<(), Error> {
+        let record = self.records().read(key)?;
+        if record.is_some_and(|record| record.last_used_at.age(at) >= LAST_USED_PRECISION) {
+            self.update(key, |record| record.last_used_at = record.last_used_at.max(at))?;
+        }
+        Ok(())
+    }
+
     /// Returns the base's identifier with the smallest number that no workspace has.
     fn free_identifier(&self, base: &Identifier) -> Result<Identifier, Error> {
         for number in 1.. {
@@ -157,6 +213,62 @@ impl RootInner {
             return Ok(());
         }
         root.set_entry_owner(name, owner.uid, owner.gid).map_err(failed())
+    }
+
+    /// Returns whether a fork lacks something that it cannot be used without.
+    pub(crate) fn is_broken(&self, fork: &Record) -> Result<bool, Error> {
+        let Some(of) = fork.fork.as_ref().filter(|_| fork.state != State::Removing) else {
+            return Ok(false);
+        };
+        if fork.state == State::Creating || self.open_directory(&fork.key)?.is_none() {
+            return Ok(true);
+        }
+        Ok(of.kind == ForkKind::Overlay && !self.has_layers(fork)?)
+    }
+
+    /// Fails for a fork that lacks something that it cannot be used without.
+    pub(crate) fn refuse_broken(&self, fork: &Record) -> Result<(), Error> {
+        if !self.is_broken(fork)? {
+            return Ok(());
+        }
+        let is_overlay = fork.fork.as_ref().is_some_and(|of| of.kind == ForkKind::Overlay);
+        if !is_overlay || fork.state != State::Ready || !self.has_layers(fork)? {
+            return Err(broken(fork));
+        }
+        let base = fork.fork.as_ref().map_or_else(String::new, |of| of.base.to_string());
+        Err(Error::ForkWithoutDirectory { fork: fork.key.to_string(), base })
+    }
+
+    /// Returns whether the upper layer of a fork is gone, with everything that the fork changed.
+    pub(crate) fn has_lost_work(&self, fork: &Record) -> bool {
+        let is_overlay = fork.fork.as_ref().is_some_and(|of| of.kind == ForkKind::Overlay);
+        is_overlay && matches!(self.upper_of(&fork.key), Ok(None))
+    }
+
+    /// Returns whether the layers of a fork, which hold all its work, are complete.
+    pub(crate) fn has_layers(&self, fork: &Record) -> Result<bool, Error> {
+        match self.layers(fork) {
+            Err(Error::BrokenFork { .. }) => Ok(false),
+            opened => opened.map(|_| true),
+        }
+    }
+
+    /// Makes the empty directory of a fork again, whose layers are complete. Other forks are not repaired: what is
+    /// missing is their work.
+    pub(crate) fn repair_fork(
+        &self,
+        creation: &Creation<'_>,
+        fork: Record,
+    ) -> Result<Record, Error> {
+        let of = fork.fork.as_ref().filter(|of| of.kind == ForkKind::Overlay);
+        let (Some(of), State::Ready) = (of, fork.state) else { return Err(broken(&fork)) };
+        let base = self.open_directory(&of.base)?.ok_or_else(|| broken(&fork))?;
+        self.layers(&fork)?;
+        warn!(fork = %fork.key, "The directory of a fork was missing and is made again");
+        creation.make_directory(&fork.key)?;
+        self.give_as(&base, &fork.key)?;
+        self.sync_root()?;
+        Ok(fork)
     }
 
     fn copy_base(&self, base: &FrozenBase, fork: &WorkspaceKey) -> Result<(), Error> {

@@ -7,7 +7,7 @@
 //!
 //! | writer | lock |
 //! |---|---|
-//! | a command that may change the tree | shares `KEY+changes` until its last process has ended |
+//! | a command that may change the tree, `before_run` and `after_run` | shares `KEY+changes` until its last process has ended |
 //! | a tool that changes files | the write lock of the workspace, for each change |
 //!
 //! [`Workspaces::freeze`] takes `KEY+changes` alone without waiting, so it fails while such a command runs, and the
@@ -24,7 +24,7 @@ use carrel_domain::{Identifier, WorkspaceKey};
 use carrel_fsroot::Root;
 
 use crate::error::Error;
-use crate::fork::ForkKind;
+use crate::fork::{Fork, ForkKind};
 use crate::lock::{self, Lock, Mode};
 use crate::record::{Record, State};
 use crate::workspace::Workspace;
@@ -107,6 +107,11 @@ impl Workspaces {
         self.inner.forks_of(key)
     }
 
+    /// Returns the records of all forks of the root, in the order of their keys.
+    pub fn all_forks(&self) -> Result<Vec<Record>, Error> {
+        self.inner.forks_where(|_| true)
+    }
+
     /// Returns the records of the forks that a workspace is frozen for.
     pub fn overlays_of(&self, key: &WorkspaceKey) -> Result<Vec<Record>, Error> {
         self.inner.overlays_of(key)
@@ -126,19 +131,22 @@ impl Workspace {
 
     /// Asks for the right to change the tree, for a command.
     pub fn right_to_change(&self) -> Result<ChangeRight, Error> {
-        let (inner, key) = (self.inner(), &self.record().key);
+        self.inner().right_to_change(&self.record().key)
+    }
+}
+
+impl RootInner {
+    pub(crate) fn right_to_change(&self, key: &WorkspaceKey) -> Result<ChangeRight, Error> {
         // Before the look at the marker: a freeze from now on is refused.
-        let lock = inner.locks().take(&changes_lock(key), Mode::Shared)?;
-        let forks = inner.frozen_for(key)?;
+        let lock = self.locks().take(&changes_lock(key), Mode::Shared)?;
+        let forks = self.frozen_for(key)?;
         if !forks.is_empty() {
             return Ok(ChangeRight::Frozen(forks));
         }
         let held = lock.share().map_err(|error| Error::Interrupted(error.to_string()))?;
         Ok(ChangeRight::Granted(held))
     }
-}
 
-impl RootInner {
     fn is_frozen(&self, key: &WorkspaceKey) -> Result<bool, Error> {
         self.frozen_since(key).map(|since| since.is_some())
     }
@@ -159,11 +167,14 @@ impl RootInner {
     }
 
     pub(crate) fn forks_of(&self, key: &WorkspaceKey) -> Result<Vec<Record>, Error> {
+        self.forks_where(|fork| fork.base == *key)
+    }
+
+    fn forks_where(&self, is_meant: impl Fn(&Fork) -> bool) -> Result<Vec<Record>, Error> {
         let mut forks = Vec::new();
         for other in self.records().keys()? {
             let record = self.records().read(&other)?;
-            let is_fork =
-                |record: &Record| record.fork.as_ref().is_some_and(|fork| fork.base == *key);
+            let is_fork = |record: &Record| record.fork.as_ref().is_some_and(&is_meant);
             forks.extend(record.filter(is_fork));
         }
         Ok(forks)
@@ -214,7 +225,7 @@ impl RootInner {
         self.thaw_without_forks(key)
     }
 
-    fn thaw_without_forks(&self, key: &WorkspaceKey) -> Result<(), Error> {
+    pub(crate) fn thaw_without_forks(&self, key: &WorkspaceKey) -> Result<(), Error> {
         // All records are read only where there may be forks: one of them may be damaged.
         if !self.is_frozen(key)? || !self.overlays_of(key)?.is_empty() {
             return Ok(());

@@ -275,9 +275,18 @@ impl RootInner {
         };
         let unused = record.last_used_at.age(self.clock.now());
         match (record.state, directory) {
+            // All its work is in the layers, and no person has decided about it.
+            (State::Ready, None)
+                if record.fork.is_some() && self.has_layers(record).unwrap_or(true) =>
+            {
+                None
+            }
             (_, None) => Some(GcAction::DropRecord { key }),
             (State::Creating, Some(_)) => Some(GcAction::RemoveHalfMade { key }),
             (State::Removing, Some(_)) => Some(GcAction::FinishRemoval { key }),
+            (State::Ready, Some(_)) if self.has_lost_work(record) => {
+                Some(GcAction::RemoveHalfMade { key })
+            }
             // A fork has a time of its own, and its base lives as long as it does.
             (State::Ready, Some(_)) if record.fork.is_some() || self.has_forks(&key) => None,
             (State::Ready, Some(_)) if options.retention.is_some_and(|limit| unused > limit) => {

@@ -53,6 +53,22 @@ impl Workspaces {
         .await
     }
 
+    /// Lists the forks of the root in the order of their keys, without what they use. A record that cannot be read is
+    /// logged and left out.
+    pub async fn forks(&self) -> Result<Vec<WorkspaceListing>, Error> {
+        self.blocking(|inner| {
+            let mut forks = Vec::new();
+            for key in inner.records().keys()? {
+                match inner.fork_listing(&key) {
+                    Ok(listing) => forks.extend(listing),
+                    Err(error) => warn!(%key, %error, "Workspace cannot be listed"),
+                }
+            }
+            Ok(forks)
+        })
+        .await
+    }
+
     /// Returns one workspace; `None` without a record.
     pub async fn show(
         &self,
@@ -71,17 +87,34 @@ impl RootInner {
     ) -> Result<Option<WorkspaceListing>, Error> {
         let Some(record) = self.records().read(key)? else { return Ok(None) };
         let path = self.location(key).workspace;
+        let (state, directory) = self.state_of(&record)?;
+        let measure = |directory: Root| self.measure(key, &directory, freshness).ok();
+        Ok(Some(WorkspaceListing { record, path, state, usage: directory.and_then(measure) }))
+    }
+
+    fn fork_listing(&self, key: &WorkspaceKey) -> Result<Option<WorkspaceListing>, Error> {
+        let record = self.records().read(key)?.filter(|record| record.fork.is_some());
+        let Some(record) = record else { return Ok(None) };
+        let path = self.location(key).workspace;
+        let (state, _) = self.state_of(&record)?;
+        Ok(Some(WorkspaceListing { record, path, state, usage: None }))
+    }
+
+    fn state_of(&self, record: &Record) -> Result<(ListingState, Option<Root>), Error> {
+        let key = &record.key;
         let Ok(directory) = self.open_directory(key) else {
-            let state = ListingState::Broken;
-            return Ok(Some(WorkspaceListing { record, path, state, usage: None }));
+            return Ok((ListingState::Broken, None));
         };
         let state = match (record.state, &directory) {
+            // One that is being made or removed is not complete either.
+            _ if !self.locks().is_held(key.as_str()) && self.is_broken(record)? => {
+                ListingState::Broken
+            }
             (_, None) => ListingState::Missing,
             (State::Ready, Some(_)) => ListingState::Ready,
             (State::Creating, Some(_)) => ListingState::Creating,
             (State::Removing, Some(_)) => ListingState::Removing,
         };
-        let measure = |directory: Root| self.measure(key, &directory, freshness).ok();
-        Ok(Some(WorkspaceListing { record, path, state, usage: directory.and_then(measure) }))
+        Ok((state, directory))
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use carrel_domain::WorkspaceKey;
 use carrel_fork::{
-    Change, Drift, Layers, Limits, PromoteOptions, Promoted, Recovery, Server, Source,
+    Change, Drift, Layers, LayersError, Limits, PromoteOptions, Promoted, Recovery, Server, Source,
 };
 use carrel_fsroot::{Durability, Root, WalkControl};
 use tracing::{info, warn};
@@ -44,6 +44,19 @@ impl Workspaces {
         self.inner.changes_of(fork, base)
     }
 
+    /// Returns the directory that has every entry which a fork changed, under its path.
+    pub fn changed_tree(&self, fork: &Record) -> Result<Root, Error> {
+        self.inner.changed_tree(fork)
+    }
+
+    /// Fails for a fork whose directory is missing and whose work is not: it is not to be taken for one without any.
+    pub fn refuse_work_without_directory(&self, fork: &Record) -> Result<(), Error> {
+        match self.inner.refuse_broken(fork) {
+            Err(Error::BrokenFork { .. }) => Ok(()),
+            checked => checked,
+        }
+    }
+
     /// Marks the forks that end with a promotion before it begins, so that none is used after it; or takes that back.
     pub fn mark_ending(&self, forks: &[RemovalLock], is_ending: bool) -> Result<(), Error> {
         let state = if is_ending { State::Removing } else { State::Ready };
@@ -76,20 +89,28 @@ impl Workspaces {
 }
 
 impl RootInner {
-    pub(crate) fn layers(&self, fork: &WorkspaceKey) -> Result<Layers, Error> {
-        Ok(Layers::open(&self.all_layers()?, Path::new(fork.as_str()))?)
+    /// Opens the layers of a fork; [`Error::BrokenFork`] if a part of them is missing.
+    pub(crate) fn layers(&self, fork: &Record) -> Result<Layers, Error> {
+        match Layers::open(&self.all_layers()?, Path::new(fork.key.as_str())) {
+            Err(LayersError::Incomplete) => Err(broken(fork)),
+            opened => Ok(opened?),
+        }
     }
 
     /// Fails for a fork that changed something: its work is saved nowhere else.
     pub(crate) fn refuse_changed_fork(&self, fork: &Record) -> Result<(), Error> {
         let Some(of) = &fork.fork else { return Ok(()) };
         let Some(base) = self.open_directory(&of.base)? else { return Ok(()) };
-        let count = self.changes_of(fork, &base)?.len();
+        let count = match self.changes_of(fork, &base) {
+            // There is nothing that could be lost.
+            Err(Error::BrokenFork { .. }) => return Ok(()),
+            changes => changes?.len(),
+        };
         if count == 0 {
             return Ok(());
         }
-        let reasons = vec![format!("{count} changes against its base {}", of.base)];
-        Err(Error::Dirty { key: fork.key.to_string(), reasons })
+        let (fork, base) = (fork.key.to_string(), of.base.to_string());
+        Err(Error::ChangedFork { fork, base, count })
     }
 
     fn changes_of(&self, fork: &Record, base: &Root) -> Result<Vec<Change>, Error> {
@@ -104,10 +125,8 @@ impl RootInner {
     /// Opens the directory with what a fork changed: its upper layer, or the whole copy.
     fn changed_tree(&self, fork: &Record) -> Result<Root, Error> {
         match kind(fork) {
-            ForkKind::Overlay => Ok(self.layers(&fork.key)?.upper()?),
-            ForkKind::Copy => {
-                self.open_directory(&fork.key)?.ok_or_else(|| self.not_found_key(&fork.key))
-            }
+            ForkKind::Overlay => Ok(self.layers(fork)?.upper()?),
+            ForkKind::Copy => self.open_directory(&fork.key)?.ok_or_else(|| broken(fork)),
         }
     }
 
@@ -183,6 +202,11 @@ impl RootInner {
         let (Some(journal), Some(base)) = (journal, base) else { return Ok(()) };
         self.finish_promotion_of(fork, &base, &journal)
     }
+}
+
+pub(crate) fn broken(fork: &Record) -> Error {
+    let base = fork.fork.as_ref().map_or_else(String::new, |of| of.base.to_string());
+    Error::BrokenFork { fork: fork.key.to_string(), base }
 }
 
 fn kind(fork: &Record) -> ForkKind {

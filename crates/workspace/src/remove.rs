@@ -22,6 +22,7 @@ use carrel_fsroot::{Durability, Root};
 use tracing::{info, warn};
 
 use crate::error::Error;
+use crate::freeze::FrozenBase;
 use crate::git_state::GitState;
 use crate::hooks::{Hook, HookSite, Hooks};
 use crate::kept::KeptWork;
@@ -118,6 +119,23 @@ impl Workspaces {
         self.blocking(move |inner| inner.lock_identifier(&identifier)).await
     }
 
+    /// Removes forks of a base that the caller holds, and thaws it if none is left. Other processes that make or promote
+    /// forks of it wait: they would wait for these locks and keep what this needs.
+    pub async fn remove_forks(
+        &self,
+        base: FrozenBase,
+        forks: Vec<RemovalLock>,
+    ) -> Result<(), Error> {
+        self.blocking(move |inner| {
+            for fork in forks {
+                let removed = inner.remove_frozen(fork, Vec::new())?;
+                info!(fork = %removed.key, "Fork removed");
+            }
+            inner.thaw_without_forks(&base.record.key)
+        })
+        .await
+    }
+
     fn log_refused(&self, target: &Target, error: &Error) {
         let error = &message_of(error);
         let (identifier, path) = match target {
@@ -212,7 +230,15 @@ impl Workspaces {
         let target = self.blocking(move |inner| Ok(inner.mark_removing(target, keeps))).await?;
         if let (Some(record), Some(directory)) = (&target.record, &target.directory) {
             let lock = &target.lock;
-            let site = HookSite { workspaces: self, record, directory, lock, attempt: None };
+            // The lock for removal keeps forks from being made.
+            let site = HookSite {
+                workspaces: self,
+                record,
+                directory,
+                lock,
+                changes: None,
+                attempt: None,
+            };
             // The failure has been logged.
             let _ = hooks.run(Hook::BeforeRemove, site).await;
         }
@@ -267,6 +293,14 @@ impl RootInner {
         target: RemovalLock,
         unsaved: Vec<String>,
     ) -> Result<Removed, Error> {
+        let fork = target.record.as_ref().and_then(|record| record.fork.clone());
+        let removed = self.remove_frozen(target, unsaved)?;
+        fork.map_or(Ok(()), |fork| self.thaw(&fork.base))?;
+        Ok(removed)
+    }
+
+    /// Removes a workspace, and leaves the base of a fork frozen.
+    fn remove_frozen(&self, target: RemovalLock, unsaved: Vec<String>) -> Result<Removed, Error> {
         if let Some(record) = &target.record {
             self.finish_before_removal(record)?;
         }
@@ -284,8 +318,6 @@ impl RootInner {
         self.usage_cache().remove(&target.key)?;
         self.records().remove(&target.key)?;
         self.forget_freeze(&target.key)?;
-        let fork = target.record.as_ref().and_then(|record| record.fork.as_ref());
-        fork.map_or(Ok(()), |fork| self.thaw(&fork.base))?;
         let path = self.location(&target.key).workspace;
         let (identifier, issue_id) =
             target.record.map(|record| (record.identifier, record.issue_id)).unzip();

@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::record::State;
+use crate::record::{Record, State};
 use crate::root::{metadata_of, who_else_may_write};
 use crate::workspaces::{RootInner, RootOptions, Workspaces};
 
@@ -156,6 +156,9 @@ impl RootInner {
         let root = self.root.path().display();
         let identifier = record.identifier.as_str();
         let recreate = format!("carrel workspace create {identifier:?} --root {root}");
+        if record.fork.is_some() {
+            return self.verify_fork(&record, &recreate);
+        }
         let directory = match self.open_directory(key) {
             Ok(directory) => directory,
             Err(error) => {
@@ -175,6 +178,48 @@ impl RootInner {
             }
         };
         Some(finding(Severity::Warning, check, &path, message, fix))
+    }
+
+    /// A fork keeps its base frozen, so a broken one stops work there.
+    fn verify_fork(&self, fork: &Record, recreate: &str) -> Option<RootFinding> {
+        let of = fork.fork.as_ref()?;
+        let path = self.location(&fork.key).workspace;
+        let warning = |check, message: String, fix: String| {
+            Some(finding(Severity::Warning, check, &path, message, fix))
+        };
+        // A process may be creating or removing it right now.
+        if self.locks().is_held(fork.key.as_str()) {
+            return None;
+        }
+        if fork.state == State::Removing {
+            let message = format!("a fork of {} that was left half-removed", of.base);
+            return warning("half_removed", message, "carrel workspace gc".to_owned());
+        }
+        match self.is_broken(fork) {
+            Ok(false) => None,
+            Ok(true) => {
+                let root = self.root.path().display();
+                let remove =
+                    format!("carrel workspace rm {:?} --root {root}", fork.identifier.as_str());
+                let broken = self.refuse_broken(fork);
+                let has_work = matches!(broken, Err(Error::ForkWithoutDirectory { .. }));
+                let (message, fix) = if has_work {
+                    ("has its work and no directory", format!("{recreate}, or {remove}"))
+                } else {
+                    ("has lost files that it needs", remove)
+                };
+                warning(
+                    "broken_fork",
+                    format!("a fork of {}, which is frozen for it, {message}", of.base),
+                    fix,
+                )
+            }
+            Err(error) => {
+                let fix = "move it away by hand, then remove the fork";
+                let message = message_of(&error);
+                Some(finding(Severity::Error, "occupied", &path, message, fix))
+            }
+        }
     }
 
     fn verify_entries(

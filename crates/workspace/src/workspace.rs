@@ -11,9 +11,11 @@ use std::time::Duration;
 use carrel_domain::{Identifier, WorkspaceKey};
 use carrel_exec::LazySpawner;
 use carrel_fsroot::Root;
+use tracing::{debug, warn};
 
 use crate::blocking::blocking;
 use crate::error::{CwdReason, Error};
+use crate::freeze::ChangeRight;
 use crate::git_state::Fingerprint;
 use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{Lock, Mode};
@@ -24,7 +26,7 @@ use crate::usage::Freshness;
 use crate::workspaces::{RootInner, Workspaces};
 
 /// The age of `last_used_at` below which opening a workspace does not write its record again.
-const LAST_USED_PRECISION: Duration = Duration::from_secs(10);
+pub(crate) const LAST_USED_PRECISION: Duration = Duration::from_secs(10);
 
 /// A workspace in use. It cannot be removed while this exists.
 #[derive(Debug)]
@@ -47,13 +49,12 @@ impl Workspaces {
     fn open_blocking(self, identifier: &Identifier) -> Result<Workspace, Error> {
         let inner = &self.inner;
         let (key, lock) = inner.lock_of(identifier, Mode::Shared)?;
-        let record = inner.records().read(&key)?;
-        let (Some(mut record), Some(directory)) = (record, inner.open_directory(&key)?) else {
+        let Some(mut record) = inner.records().read(&key)? else {
             return Err(inner.not_found(identifier));
         };
-        if record.state != State::Ready {
-            return Err(inner.not_found(identifier));
-        }
+        inner.refuse_broken(&record)?;
+        let directory = inner.open_directory(&key)?.filter(|_| record.state == State::Ready);
+        let Some(directory) = directory else { return Err(inner.not_found(identifier)) };
         if let (Some(fork), Some(_)) = (&record.fork, inner.unfinished_promotion(&key)?) {
             let (fork, base) = (key.to_string(), fork.base.to_string());
             return Err(Error::PromotionInterrupted { fork, base });
@@ -108,6 +109,18 @@ impl Workspaces {
     }
 }
 
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // A fork expires by its last use, and a command in it may have run for long.
+        if self.record.fork.is_some() {
+            let now = self.workspaces.inner.clock.now();
+            if let Err(error) = self.workspaces.inner.note_use(&self.record.key, now) {
+                debug!(key = %self.record.key, %error, "could not note the last use of a fork");
+            }
+        }
+    }
+}
+
 impl RootInner {
     /// Checks that an open directory is still the one at its path, and returns the latter.
     pub(crate) fn check_not_replaced(
@@ -132,7 +145,8 @@ impl RootInner {
 impl Workspace {
     /// Runs `before_run` or `after_run` and records the result.
     ///
-    /// A failed `before_run` is an error. A failed `after_run` is only logged: the run before it is over.
+    /// A failed `before_run` is an error. A failed `after_run` is only logged: the run before it is over. Neither runs
+    /// while the workspace is frozen for forks, and no fork is made before its last process has ended.
     pub async fn run_hook(
         &self,
         hook: Hook,
@@ -144,7 +158,16 @@ impl Workspace {
         }
         self.launch_directory()?;
         let Self { workspaces, record, directory, lock } = self;
-        let ran = hooks.run(hook, HookSite { workspaces, record, directory, lock, attempt }).await;
+        let changes = match workspaces.with_key(&record.key, RootInner::right_to_change).await? {
+            ChangeRight::Granted(held) => Some(held),
+            ChangeRight::Frozen(forks) => {
+                let frozen = Error::Frozen { key: record.key.to_string(), forks };
+                warn!(hook = hook.as_str(), workspace = %record.key, error = %frozen, "Workspace hook not run");
+                return if hook == Hook::AfterRun { Ok(()) } else { Err(frozen) };
+            }
+        };
+        let site = HookSite { workspaces, record, directory, lock, changes, attempt };
+        let ran = hooks.run(hook, site).await;
         if let Some(run) = ran.run {
             let now = workspaces.inner.clock.now();
             let add = move |record: &mut Record| {
@@ -174,6 +197,11 @@ impl Workspace {
 
     pub(crate) fn inner(&self) -> &RootInner {
         &self.workspaces.inner
+    }
+
+    /// Returns the workspaces of the root that holds it.
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
     }
 
     /// Returns the root that holds the workspace.

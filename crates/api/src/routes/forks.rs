@@ -2,12 +2,14 @@
 
 use carrel_domain::{Code, MAX_FORKS, TokenScope};
 use carrel_tools::OtherForks;
-use carrel_wire::limits::MAX_LISTED_CHANGES;
-use carrel_wire::{EndedFork, ForkChange, ForkChanges, ForkList, NewForks, Promoted, Promotion};
+use carrel_wire::limits::{MAX_LISTED_CHANGES, MAX_PATCH_BYTES};
+use carrel_wire::{
+    EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks, Promoted, Promotion,
+};
 use serde_json::json;
 
 use super::workspaces::describe;
-use crate::extract::{Json, WorkspaceRequest};
+use crate::extract::{Json, QueryParams, WorkspaceRequest};
 use crate::openapi::{Header, Route};
 use crate::response::{ErrorResponse, Result, RouteResult, ok};
 
@@ -28,7 +30,8 @@ pub(super) fn routes() -> Vec<Route> {
             .json::<ForkList>(200, "The forks."),
         Route::get("/api/workspaces/{workspace_id}/changes", changes)
             .name("list_fork_changes", "List what a fork changed", TokenScope::Read)
-            .description("Compares a fork with its base.")
+            .description("Compares a fork with its base, or with another fork of that base.")
+            .query::<ForkChangesQuery>()
             .json::<ForkChanges>(200, "The changes."),
         Route::post("/api/workspaces/{workspace_id}/promote", promote)
             .name("promote_fork", "Promote a fork", TokenScope::Write)
@@ -59,7 +62,7 @@ async fn create(request: WorkspaceRequest, Json(new, body): Json<NewForks>) -> R
         for fork in &made {
             forks.push(describe(&request.api, &request.caller, fork).await?);
         }
-        Ok(json!(ForkList { forks }))
+        Ok(json!(ForkList { forks, idle_seconds: idle_seconds(&request) }))
     };
     request.run_once("create_forks", &body, work).await
 }
@@ -77,19 +80,28 @@ async fn list(request: WorkspaceRequest) -> RouteResult {
     for fork in &rows {
         forks.push(describe(&request.api, &request.caller, fork).await?);
     }
-    Ok(ok(&ForkList { forks }))
+    Ok(ok(&ForkList { forks, idle_seconds: idle_seconds(&request) }))
 }
 
-async fn changes(request: WorkspaceRequest) -> RouteResult {
+fn idle_seconds(request: &WorkspaceRequest) -> Option<u64> {
+    request.api.options.spaces.fork_idle().map(|idle| idle.as_secs())
+}
+
+async fn changes(
+    request: WorkspaceRequest,
+    QueryParams(query): QueryParams<ForkChangesQuery>,
+) -> RouteResult {
     let workspace = request.workspace(TokenScope::Read).await?;
-    let changes = request
-        .api
-        .options
-        .spaces
-        .fork_changes(workspace.id)
-        .await
-        .map_err(ErrorResponse::of_failure)?;
-    Ok(ok(&listed(&changes)))
+    if let Some(other) = query.against {
+        request.caller.check(TokenScope::Read, other)?;
+    }
+    let spaces = &request.api.options.spaces;
+    let compared = spaces
+        .fork_changes(workspace.id, query.against, query.patch.then_some(MAX_PATCH_BYTES))
+        .await;
+    let (changes, patch) = compared.map_err(ErrorResponse::of_failure)?;
+    let (patch, not_shown) = patch.map(|patch| (patch.text, patch.not_shown.len())).unzip();
+    Ok(ok(&ForkChanges { patch, not_shown, ..listed(&changes) }))
 }
 
 async fn promote(request: WorkspaceRequest, Json(promotion, body): Json<Promotion>) -> RouteResult {
@@ -104,6 +116,7 @@ async fn promote(request: WorkspaceRequest, Json(promotion, body): Json<Promotio
         let ended = promoted.ended.iter().map(|(key, snapshot)| EndedFork {
             id: key.to_string(),
             snapshot: snapshot.as_ref().map(ToString::to_string),
+            only_ignored: promoted.only_ignored.contains(key),
         });
         Ok(json!(Promoted {
             base,
@@ -118,7 +131,10 @@ async fn promote(request: WorkspaceRequest, Json(promotion, body): Json<Promotio
 fn base(request: &WorkspaceRequest) -> Result<carrel_domain::WorkspaceId> {
     request.api.options.spaces.base_of(request.id).map_err(ErrorResponse::of_failure)?.ok_or_else(
         || {
-            let message = format!("workspace {} is no fork", request.id);
+            let message = format!(
+                "workspace {} is no fork; `POST /api/workspaces/{{workspace_id}}/forks` makes some",
+                request.id
+            );
             ErrorResponse::new(Code::ForkRefused, message, json!({ "workspace_id": request.id }))
         },
     )
@@ -129,5 +145,5 @@ fn listed(changes: &[carrel_tools::ForkChange]) -> ForkChanges {
         path: change.path.to_string_lossy().into_owned(),
         change: change.kind.as_str().to_owned(),
     });
-    ForkChanges { changes: shown.collect(), total: changes.len() }
+    ForkChanges { changes: shown.collect(), total: changes.len(), patch: None, not_shown: None }
 }

@@ -150,7 +150,8 @@ impl ServerProcess {
         tokio::join!(
             working,
             sweep.run(self.stop.clone()),
-            spaces.sweep_snapshots(self.stop.clone())
+            spaces.sweep_snapshots(self.stop.clone()),
+            spaces.sweep_forks(self.stop.clone()),
         );
     }
 

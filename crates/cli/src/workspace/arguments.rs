@@ -162,6 +162,12 @@ pub(crate) struct ForkArguments {
 pub(crate) struct DiffArguments {
     #[command(flatten)]
     pub(crate) workspace: IdentifierArguments,
+    /// Compare with another fork of the same base instead of the base
+    #[arg(long, value_name = "FORK", add = ArgValueCompleter::new(completion::workspace_names))]
+    pub(crate) against: Option<String>,
+    /// Print the differences of files as a patch
+    #[arg(long)]
+    pub(crate) patch: bool,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
 }

@@ -2,19 +2,23 @@
 
 use std::process::ExitCode;
 
-use carrel_domain::{Failure, Identifier};
-use carrel_tools::{Forks, OtherForks, PromotedFork};
-use carrel_workspace::{Created, Quota, Workspaces};
+use carrel_domain::{Age, Failure, Identifier};
+use carrel_tools::{Expired, ExpiredFork, ForkPatch, Forks, Interface, OtherForks, PromotedFork};
+use carrel_workspace::{Created, Hooks, Quota, Workspaces};
 use serde_json::{Value, json};
 
 use super::arguments::{DiffArguments, ForkArguments, PromoteArguments};
+use super::change_list;
 use super::remove::sweep_in_background;
 use super::settings::Settings;
 use crate::arguments::SandboxArguments;
 use crate::error::{CliError, Result};
-use crate::output::{self, Invocation, printable};
+use crate::output::{self, Invocation};
 use crate::progress::ProgressDisplay;
 use crate::sandbox;
+
+/// Bounds the text of `diff --patch`.
+const MAX_PATCH_BYTES: usize = 16 << 20;
 
 pub(super) async fn fork(arguments: ForkArguments, cli: &Invocation) -> Result<ExitCode> {
     let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
@@ -30,11 +34,17 @@ pub(super) async fn fork(arguments: ForkArguments, cli: &Invocation) -> Result<E
     let forks = forks(settings, &base, &arguments.sandbox, cli)?;
     let made = forks.make(&base, names, quota).await.map_err(refused)?;
     let listed: Vec<Value> = made.iter().map(|created| fork_of(created, &base)).collect();
-    cli.print(&json!({ "base": base, "forks": listed }), || {
+    let idle = Some(forks.runner.policy().fork_idle).filter(|idle| !idle.is_zero());
+    let seconds = idle.map(|idle| idle.as_secs());
+    cli.print(&json!({ "base": base, "forks": listed, "idle_seconds": seconds }), || {
         let lines = made.iter().map(|Created { record, path, .. }| {
             format!("forked {base} as {} at {}\n", record.key, path.display())
         });
-        output::write(lines.collect::<String>().as_bytes())
+        let expiry = idle.map_or_else(String::new, |idle| {
+            let idle = Age(idle);
+            format!("unused for {idle}, a fork is ended by the next clean-up, and its work becomes a snapshot of {base}\n")
+        });
+        output::write((lines.collect::<String>() + &expiry).as_bytes())
     })
 }
 
@@ -52,14 +62,40 @@ fn fork_of(created: &Created, base: &Identifier) -> Value {
 pub(super) async fn diff(arguments: DiffArguments, cli: &Invocation) -> Result<ExitCode> {
     let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
     let fork = settings.identifier(&arguments.workspace.identifier)?;
-    let changes =
-        forks(settings, &fork, &arguments.sandbox, cli)?.changes(&fork).await.map_err(refused)?;
-    let data = json!({ "fork": fork, "changes": list(&changes) });
-    cli.print(&data, || {
-        if changes.is_empty() {
-            return output::line(&format!("{fork} has changed nothing"));
+    let against =
+        arguments.against.as_deref().map(|other| settings.identifier(other)).transpose()?;
+    let forks = forks(settings, &fork, &arguments.sandbox, cli)?;
+    let (changes, patch) = if arguments.patch {
+        let compared = forks.patch(&fork, against.as_ref(), MAX_PATCH_BYTES).await;
+        compared.map(|(changes, patch)| (changes, Some(patch)))
+    } else {
+        forks.changes_against(&fork, against.as_ref()).await.map(|changes| (changes, None))
+    }
+    .map_err(refused)?;
+    let mut data = json!({
+        "fork": fork, "against": against, "changes": change_list::facts(&changes),
+    });
+    if let Some(ForkPatch { text, not_shown, .. }) = &patch {
+        let not_shown: Vec<_> = not_shown.iter().map(|path| path.to_string_lossy()).collect();
+        data["patch"] = json!({ "text": text, "not_shown": not_shown });
+    }
+    cli.print(&data, || match (&patch, &against) {
+        (_, Some(other)) if changes.is_empty() => {
+            output::line(&format!("{fork} and {other} have the same files"))
         }
-        output::write(text(&changes).as_bytes())
+        (_, None) if changes.is_empty() => output::line(&format!("{fork} has changed nothing")),
+        (Some(patch), _) => {
+            if patch.in_repositories > 0 {
+                let count = patch.in_repositories;
+                output::note(&format!("{count} changes in .git are not in the patch"));
+            }
+            if !patch.not_shown.is_empty() {
+                let count = patch.not_shown.len();
+                output::note(&format!("{count} more changes do not fit; --json names them"));
+            }
+            output::write(patch.text.as_bytes())
+        }
+        (None, _) => output::write(change_list::text(&changes).as_bytes()),
     })
 }
 
@@ -71,14 +107,15 @@ pub(super) async fn promote(arguments: PromoteArguments, cli: &Invocation) -> Re
     let progress = ProgressDisplay::new(cli.progress, "workspace promote");
     let promoted = progress.during(forks.promote(&fork, others)).await;
     sweep_in_background(&forks.workspaces);
-    let PromotedFork { base, changes, before, ended } = promoted.map_err(refused)?;
-    let ended: Vec<Value> = ended
-        .into_iter()
-        .map(|(key, snapshot)| json!({ "key": key, "snapshot": snapshot.map(|name| name.to_string()) }))
-        .collect();
+    let PromotedFork { base, changes, before, ended, only_ignored } = promoted.map_err(refused)?;
+    let ended = ended.into_iter().map(|(key, snapshot)| {
+        let snapshot = snapshot.map(|name| name.to_string());
+        json!({ "key": key, "snapshot": snapshot, "only_ignored": only_ignored.contains(&key) })
+    });
+    let ended: Vec<Value> = ended.collect();
     let before = before.map(|id| id.to_string());
     let data = json!({
-        "fork": fork, "base": base, "changes": list(&changes), "before": before, "ended": ended,
+        "fork": fork, "base": base, "changes": change_list::facts(&changes), "before": before, "ended": ended,
     });
     cli.print(&data, || {
         let mut lines = vec![format!("promoted {fork} into {base}")];
@@ -91,12 +128,51 @@ pub(super) async fn promote(arguments: PromoteArguments, cli: &Invocation) -> Re
             let key = other["key"].as_str().unwrap_or_default();
             match other["snapshot"].as_str() {
                 Some(name) => format!("ended {key}; its work is the snapshot {name} of {base}"),
+                None if other["only_ignored"] == json!(true) => {
+                    format!("ended {key}, which changed only what ignore rules exclude")
+                }
                 None => format!("ended {key}"),
             }
         }));
-        let lines = text(&changes) + &lines.join("\n") + "\n";
+        let lines = change_list::text(&changes) + &lines.join("\n") + "\n";
         output::write(lines.as_bytes())
     })
+}
+
+/// Ends the forks that nothing has used for long; in a dry run it only names them.
+pub(super) async fn expire(
+    workspaces: &Workspaces,
+    hooks: &Hooks,
+    dry_run: bool,
+    cli: &Invocation,
+) -> Result<Expired> {
+    // The policy is not looked at where there is nothing that it could be about.
+    if workspaces.all_forks()?.is_empty() {
+        return Ok(Expired::default());
+    }
+    let events = sandbox::direct_events(&cli.environment);
+    let runner = sandbox::server_runner(&SandboxArguments::default(), &cli.environment, events)?;
+    let forks = Forks { workspaces: workspaces.clone(), runner, hooks: hooks.clone() };
+    if !dry_run {
+        return forks.expire(Interface::Cli).await.map_err(refused);
+    }
+    let idle = forks.expiry().map_or(Ok(Vec::new()), |moment| forks.idle_since(moment));
+    let planned = idle.map_err(refused)?.into_iter().filter_map(|fork| {
+        let base = fork.fork?.base;
+        Some(ExpiredFork { key: fork.key, base, snapshot: None, lost: false })
+    });
+    Ok(Expired { ended: planned.collect(), failed: Vec::new() })
+}
+
+/// Returns the end of an idle fork in words.
+pub(super) fn describe(fork: &ExpiredFork) -> String {
+    let ExpiredFork { key, base, snapshot, lost } = fork;
+    let work = match snapshot {
+        Some(name) => format!("; its work is the snapshot {name} of {base}"),
+        None if *lost => "; its work was lost when the machine was started anew".to_owned(),
+        None => String::new(),
+    };
+    format!("end the idle fork {key} of {base}{work}")
 }
 
 fn forks(
@@ -116,16 +192,4 @@ fn forks(
 
 fn refused(failure: Failure) -> CliError {
     CliError::new(failure.code, failure.message).with(failure.detail)
-}
-
-fn list(changes: &[carrel_tools::ForkChange]) -> Vec<Value> {
-    let change = |change: &carrel_tools::ForkChange| json!({ "path": change.path.to_string_lossy(), "change": change.kind.as_str() });
-    changes.iter().map(change).collect()
-}
-
-fn text(changes: &[carrel_tools::ForkChange]) -> String {
-    let line = |change: &carrel_tools::ForkChange| {
-        format!("{:<10} {}\n", change.kind.as_str(), printable(&change.path.to_string_lossy()))
-    };
-    changes.iter().map(line).collect()
 }

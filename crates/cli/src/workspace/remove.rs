@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use carrel_config::OperatorPolicy;
 use carrel_domain::{Code, Failure};
-use carrel_tools::{SweepMode, SweptSnapshots, sweep_snapshots};
+use carrel_tools::{Expired, SweepMode, SweptSnapshots, sweep_snapshots};
 use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, UnsavedWork, Workspaces};
 use serde_json::json;
 use tracing::warn;
@@ -79,23 +79,31 @@ pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<Exit
         orphans: arguments.orphans,
         drop_kept: arguments.drop_kept,
     };
-    let report = match settings.open_root(&arguments.root)? {
+    let mut expired = Expired::default();
+    let mut report = match settings.open_root(&arguments.root)? {
         Some(workspaces) if arguments.trash_only => workspaces.empty_trash().await?,
         Some(workspaces) => {
+            // What a fork leaves is a snapshot, too.
+            expired =
+                super::fork::expire(&workspaces, &settings.hooks, options.dry_run, cli).await?;
             let mut report = workspaces.gc(options, &settings.hooks).await?;
             expire_snapshots(&workspaces, options.dry_run, cli, &mut report);
             report
         }
         None => GcReport::default(),
     };
+    let failed = expired.failed.iter().map(|(key, failure)| format!("{key}: {}", failure.message));
+    report.failed.splice(0..0, failed);
     let data = json!({
         "root": root.to_string_lossy(),
         "dry_run": options.dry_run,
+        "expired_forks": expired.ended,
         "actions": report.actions,
         "failed": report.failed,
     });
-    let ended =
-        cli.print(&data, || output::write(report_text(&report, options.dry_run).as_bytes()))?;
+    let ended = cli.print(&data, || {
+        output::write(report_text(&report, &expired, options.dry_run).as_bytes())
+    })?;
     let failed = "steps of the clean-up that failed";
     fail_if_any(report.failed.len(), Code::CleanUpIncomplete, failed).map(|()| ended)
 }
@@ -121,10 +129,11 @@ fn expire_snapshots(
     }
 }
 
-fn report_text(report: &GcReport, dry_run: bool) -> String {
+fn report_text(report: &GcReport, expired: &Expired, dry_run: bool) -> String {
     let mood = if dry_run { "would " } else { "" };
-    let mut lines: Vec<String> =
-        report.actions.iter().map(|action| format!("{mood}{}", describe(action))).collect();
+    let forks = expired.ended.iter().map(|fork| format!("{mood}{}", super::fork::describe(fork)));
+    let actions = report.actions.iter().map(|action| format!("{mood}{}", describe(action)));
+    let mut lines: Vec<String> = forks.chain(actions).collect();
     lines.extend(report.failed.iter().map(|reason| format!("failed: {}", printable(reason))));
     if lines.is_empty() {
         lines.push("nothing to clean up".to_owned());

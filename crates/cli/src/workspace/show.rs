@@ -53,10 +53,23 @@ fn summary(listing: &WorkspaceListing) -> Value {
     })
 }
 
+const HEADING: [&str; 7] = ["IDENTIFIER", "KEY", "STATE", "SIZE", "FILES", "AGE", "LAST USED"];
+
 fn table(listings: &[WorkspaceListing]) -> String {
     let now = SystemClock.now();
-    let heading = ["IDENTIFIER", "KEY", "STATE", "SIZE", "FILES", "AGE", "LAST USED"];
-    output::table(heading, listings.iter().map(|listing| row(listing, now)))
+    let rows = listings.iter().map(|listing| row(listing, now));
+    if listings.iter().all(|listing| listing.record.fork.is_none()) {
+        return output::table(HEADING, rows);
+    }
+    let base = |listing: &WorkspaceListing| {
+        listing.record.fork.as_ref().map_or_else(|| "-".to_owned(), |fork| fork.base.to_string())
+    };
+    let rows =
+        rows.zip(listings).map(|([identifier, key, state, size, files, age, used], listing)| {
+            [identifier, key, base(listing), state, size, files, age, used]
+        });
+    let [identifier, key, state, size, files, age, used] = HEADING;
+    output::table([identifier, key, "FORK OF", state, size, files, age, used], rows)
 }
 
 fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {

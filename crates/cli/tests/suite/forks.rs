@@ -1,5 +1,20 @@
 //! Forks: attempts on a workspace that see its files, change their own, and replace it or go.
 
+/// Forks that a crash or a person left without something that they need.
+mod broken;
+/// Changes of one fork against another, and patches.
+mod comparing;
+/// The end of forks that nothing uses.
+mod expiring;
+/// Every way to change a base, while it has forks.
+mod frozen;
+/// Limits of commands, in forks.
+mod limits;
+/// Promotions beside one another, and their failures.
+mod promoting;
+/// Forks made and used by one session of MCP.
+mod tools;
+
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -69,6 +84,26 @@ impl Base {
         let done = self.workspace(arguments);
         assert_eq!(done.code, 0, "{}: {arguments:?}: {done:?}", self.test_env);
         done.json
+    }
+
+    /// Runs a command about workspaces that prints for people; returns stdout and stderr.
+    fn text(&self, arguments: &[&str]) -> (String, String) {
+        let mut command = self.test_env.carrel();
+        command.arg("workspace").args(arguments).arg("--root").arg(self.root());
+        if ["fork", "diff", "promote"].contains(&arguments[0]) {
+            command.args(["--tier", self.test_env.tier]);
+        }
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    }
+
+    /// The changes of a fork in words.
+    fn changes(&self, arguments: &[&str]) -> Vec<String> {
+        let diff = self.managed(arguments);
+        let changes = diff["changes"].as_array().unwrap().iter();
+        let word = |one: &Value, name: &str| one[name].as_str().unwrap().to_owned();
+        changes.map(|one| format!("{} {}", word(one, "change"), word(one, "path"))).collect()
     }
 
     /// Calls a tool in a workspace.
@@ -216,8 +251,8 @@ fn a_promoted_fork_becomes_its_base_and_the_work_of_the_others_is_kept() {
         base.line("loser", "echo lost > b");
         let promoted = base.managed(&["promote", "winner"]);
         let ended = json!([
-            { "key": "idle", "snapshot": null },
-            { "key": "loser", "snapshot": "fork-loser" },
+            { "key": "idle", "snapshot": null, "only_ignored": false },
+            { "key": "loser", "snapshot": "fork-loser", "only_ignored": false },
         ]);
         assert_eq!(promoted["ended"], ended, "{test_env}");
         assert_eq!(base.keys(), ["X"], "{test_env}");
@@ -365,44 +400,6 @@ fn changed_forks_count_as_unsaved_and_keep_their_snapshots_apart() {
         for (round, name) in [("first", "fork-X.fork-2"), ("second", "fork-X.fork-2-2")] {
             base.tool("X", "snapshot_restore", &json!({ "name": name }));
             assert_eq!(base.line("X", &format!("cat {round}")), format!("{round}\n"), "{test_env}");
-        }
-    });
-}
-
-/// What is done first after a promotion was killed.
-const AFTER_A_KILL: [&str; 3] = ["use the base", "use the fork", "remove the fork"];
-
-#[test]
-fn a_promotion_that_is_killed_is_whole_or_not_begun_whatever_comes_next() {
-    Base::each(|base| {
-        let test_env = &base.test_env;
-        let state = "cat f* | sort | uniq -c | tr -s ' ' && ls | wc -l";
-        for round in 0..9 {
-            base.line("X", "rm -rf f* new; for i in $(seq 120); do echo old > f$i; done");
-            let old = base.line("X", state);
-            base.managed(&["fork", "X"]);
-            let work = "for i in $(seq 100); do echo new > f$i; done; rm f11*; mkdir new && echo x > new/x";
-            base.line("X.fork-1", work);
-            let new = base.line("X.fork-1", state);
-            let mut command = test_env.carrel();
-            command.args(["workspace", "promote", "X.fork-1", "--root"]).arg(base.root());
-            let mut promoting =
-                command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(fastrand::u64(5..250)));
-            promoting.kill().unwrap();
-            promoting.wait().unwrap();
-            let next = AFTER_A_KILL[round % AFTER_A_KILL.len()];
-            match next {
-                "use the fork" => drop(base.try_line("X.fork-1", "echo late > f1")),
-                "remove the fork" => drop(base.workspace(&["rm", "X.fork-1"])),
-                _ => {}
-            }
-            let now = base.line("X", state);
-            assert!(now == old || now == new, "{test_env}: {next}: {now}");
-            base.workspace(&["rm", "X.fork-1"]);
-            base.managed(&["gc"]);
-            base.line("X", "echo thawed > thawed; rm thawed");
-            assert_eq!(base.keys(), ["X"], "{test_env}: {next}");
         }
     });
 }

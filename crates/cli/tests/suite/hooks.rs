@@ -422,3 +422,41 @@ fn old_logs_make_room_for_new_ones() {
     assert_eq!(logs, 20);
     eventually("the trash is empty", || fixture.trash() == 0);
 }
+
+#[tokio::test]
+async fn hooks_of_a_run_neither_begin_in_a_frozen_base_nor_are_overtaken_by_a_fork() {
+    let fixture = TestRoot::with_hooks(
+        "before_run: touch ran; echo $$ > pid; while [ -e ../wait ]; do sleep 0.01; done\nafter_run: touch ended",
+    );
+    let (workspaces, hooks) = fixture.open(&CancellationToken::new());
+    workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
+    let workspace = workspaces.open(&identifier()).await.unwrap();
+    let (directory, wait) = (fixture.root().join("A"), fixture.root().join("wait"));
+    std::fs::write(&wait, "").unwrap();
+    let pid = directory.join("pid");
+    let forked_meanwhile = async {
+        while !is_running(&pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let refused = fixture.run(&["fork", "A", "--json"]).error();
+        std::fs::remove_file(&wait).unwrap();
+        refused
+    };
+    let (ran, refused) =
+        tokio::join!(workspace.run_hook(Hook::BeforeRun, &hooks, None), forked_meanwhile);
+    ran.unwrap();
+    assert_eq!(refused["code"], "E_WORKSPACE_BUSY", "{refused}");
+
+    std::fs::remove_file(directory.join("ran")).unwrap();
+    fixture.json(&["fork", "A"]);
+    let frozen = workspace.run_hook(Hook::BeforeRun, &hooks, None).await.unwrap_err();
+    assert_eq!(frozen.code(), Code::WorkspaceFrozen);
+    assert!(frozen.to_string().contains("A.fork-1"), "{frozen}");
+    workspace.run_hook(Hook::AfterRun, &hooks, None).await.unwrap();
+    assert!(!directory.join("ran").exists() && !directory.join("ended").exists());
+
+    fixture.json(&["rm", "A.fork-1"]);
+    workspace.run_hook(Hook::BeforeRun, &hooks, None).await.unwrap();
+    workspace.run_hook(Hook::AfterRun, &hooks, None).await.unwrap();
+    assert!(directory.join("ran").exists() && directory.join("ended").exists());
+}

@@ -22,6 +22,8 @@ use crate::toml_tree;
 
 const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
 
+const DEFAULT_FORK_IDLE: Duration = Duration::from_hours(1);
+
 /// The operator's limits for sandboxed commands, documented key by key in `docs/policy.md`.
 ///
 /// `network` is at most `network_limit` where that is written, and `limits.wall` at most `wall_limit`. Paths are absolute, and their links
@@ -46,6 +48,8 @@ pub struct OperatorPolicy {
     pub uids: UidRange,
     pub language_servers: LanguageServerPolicy,
     pub snapshots: SnapshotPolicy,
+    /// The time without a use after which a fork is ended; zero for never.
+    pub fork_idle: Duration,
 }
 
 /// The required strength of the sandbox.
@@ -104,6 +108,7 @@ impl Default for OperatorPolicy {
             uids: UidRange::default(),
             language_servers: LanguageServerPolicy::default(),
             snapshots: SnapshotPolicy::default(),
+            fork_idle: DEFAULT_FORK_IDLE,
         }
     }
 }
@@ -158,6 +163,7 @@ impl OperatorPolicy {
             uids: UidRange::read(reader),
             language_servers,
             snapshots: SnapshotPolicy::read(reader),
+            fork_idle: reader.settings.time_or_off(&keys::FORKS_IDLE),
         }
     }
 

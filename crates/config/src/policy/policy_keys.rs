@@ -15,7 +15,8 @@ use crate::schema::{Syntax, ValueKind, settings};
 const TIERS: &[&str] = &["auto", "full", "landlock"];
 
 /// From a second to 30 days, which every clock can add up.
-const TIME: ValueKind = Time { min: Duration::from_secs(1), max: Duration::from_hours(30 * 24) };
+const TIME: ValueKind = Time { min: Duration::from_secs(1), max: MAX_TIME };
+const MAX_TIME: Duration = Duration::from_hours(30 * 24);
 /// An interpreter does not start with less.
 const MIN_MEMORY: ByteSize = ByteSize::mib(16);
 /// Enough for a line of output and a small file.
@@ -108,6 +109,10 @@ settings! {
             "The age up to which they are kept. The newest one always is.";
         SNAPSHOT_KEEP_BYTES = "snapshots.keep_bytes", Size { min: MIN_MEMORY, max: MAX_SIZE }, Literal("\"1GiB\""), None,
             "The most bytes that they may add to the store of a workspace.";
+    }
+    Some("forks"), "Forks of workspaces, which keep their bases frozen." {
+        FORKS_IDLE = "forks.idle", ValueKind::TimeOrOff { max: MAX_TIME }, Literal("\"1h\""), None,
+            "The time without a use after which a server and `carrel workspace gc` end a fork. Its work becomes a snapshot of its base first. 0 keeps forks until they are promoted or removed.";
     }
     Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that assigns ids, may use them." {
         UID_FIRST = "uids.first", Count { min: MIN_UID, max: MAX_UID }, Literal("2000000000"), None,

@@ -55,6 +55,7 @@ fn every_setting_is_read() {
         uids = { first = 65536, count = 2 }
         language_servers.programs = ["/opt/servers"]
         snapshots = { tasks = false, commands = true, keep = 7, keep_for = "2h", keep_bytes = "64MiB" }
+        forks.idle = "30m"
     "#;
     let policy = policy(text);
     let expected = OperatorPolicy {
@@ -96,6 +97,7 @@ fn every_setting_is_read() {
             keep_for: Duration::from_hours(2),
             keep_bytes: ByteSize::mib(64),
         },
+        fork_idle: Duration::from_mins(30),
     };
     assert_eq!(policy, expected);
     assert_eq!((policy.uids.first(), policy.uids.count()), (65_536, 2));
@@ -106,6 +108,8 @@ fn small_forms_mean_what_they_say() {
     assert_eq!(policy("tier = 'landlock'").tier, TierChoice::Only(Tier::Landlock));
     assert_eq!(policy("toolchains = []").toolchains, ToolchainChoice::Only(vec![]));
     assert_eq!(policy("toolchains = 'auto'").toolchains, ToolchainChoice::Auto);
+    assert_eq!(policy("").fork_idle, Duration::from_hours(1));
+    assert_eq!(policy("forks.idle = 0").fork_idle, Duration::ZERO);
     assert_eq!(policy("\u{feff}trust = 'report'").trust, Trust::Report);
     // A deadline beyond the usual limit raises the limit, unless that is written too.
     assert_eq!(policy("limits.wall = '3h'").wall_limit, Duration::from_hours(3));

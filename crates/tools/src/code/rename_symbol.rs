@@ -109,6 +109,9 @@ impl Tool for RenameSymbol {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        if input.undo || !input.dry_run {
+            context.refuse_frozen().await?;
+        }
         if input.undo {
             return undo::run(context).await;
         }

@@ -128,6 +128,9 @@ pub(crate) async fn run(context: &ToolContext, request: GitRequest) -> ToolResul
     let paths = preparation.paths();
     let line =
         GitCommandLine::check(request.operation, &request.arguments, request.access, &paths)?;
+    if line.access == WorkspaceAccess::ReadWrite {
+        context.refuse_frozen().await?;
+    }
     let environment = request.environment(context, &line)?;
     let mut prepared = preparation.prepare(&line, environment).await?;
     let seconds = timeout_seconds(request.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);

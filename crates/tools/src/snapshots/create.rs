@@ -56,7 +56,8 @@ impl Tool for SnapshotCreate {
             let request = request(&own, &input)?;
             let workspace = own.workspace();
             let store = own.toolbox.snapshots.of(workspace)?;
-            let writing = workspace.handle().lock_for_writing()?;
+            // It only reads the tree, which a freeze does not forbid.
+            let writing = workspace.handle().lock_past_freeze()?;
             let created = store.create(&request)?;
             drop(writing);
             retention::enforce_in_background(&store, policy(&own));

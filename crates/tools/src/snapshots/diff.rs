@@ -21,7 +21,7 @@ use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 /// A larger file is only named.
-const MAX_COMPARED: u64 = 4 << 20;
+pub(crate) const MAX_COMPARED: u64 = 4 << 20;
 
 /// Texts that do not fit are computed up to this many times the limit of the reply; the other changes are only named.
 const MAX_SPENT: usize = 4;
@@ -174,16 +174,8 @@ fn text_of(contents: &mut Contents<'_>, change: &Change) -> Result<String, Failu
         | ChangeKind::Mode
         | ChangeKind::Type => new_name.clone(),
     };
-    let mut text = format!("diff --git a/{old_name} b/{new_name}\n");
-    let modes = (mode(change.old.as_ref()), mode(change.new.as_ref()));
-    match (&modes, &change.kind) {
-        ((None, Some(new)), _) => line(&mut text, &format!("new file mode {new}")),
-        ((Some(old), None), _) => line(&mut text, &format!("deleted file mode {old}")),
-        ((Some(old), Some(new)), _) if old != new => {
-            line(&mut text, &format!("old mode {old}\nnew mode {new}"));
-        }
-        _ => {}
-    }
+    let (old_mode, new_mode) = (mode(change.old.as_ref()), mode(change.new.as_ref()));
+    let mut text = header((&old_name, old_mode), (&new_name, new_mode));
     if let ChangeKind::Renamed { from } = &change.kind {
         let from = from.display();
         line(
@@ -194,36 +186,59 @@ fn text_of(contents: &mut Contents<'_>, change: &Change) -> Result<String, Failu
     }
     let old = content(contents, change.old.as_ref())?;
     let new = content(contents, change.new.as_ref())?;
-    match (old, new) {
-        (Shown::Text(old), Shown::Text(new)) if old == new => {}
-        (Shown::Text(old), Shown::Text(new)) => {
-            let diff = Diff::between(&old, &new, Options::default());
-            let name = |side: &Option<Node>| side.as_ref().map(|_| &*new_name);
-            text.push_str(&diff.with_names(name(&change.old), name(&change.new)));
-        }
-        (Shown::Binary, _) | (_, Shown::Binary) => {
-            line(&mut text, &format!("Binary files a/{old_name} and b/{new_name} differ"));
-        }
-    }
+    let (had, has) = (change.old.is_some(), change.new.is_some());
+    text.push_str(&body(&new_name, (had, old), (has, new)));
     Ok(text)
 }
 
+/// Returns the first lines of a section, with the modes of entries that are there.
+pub(crate) fn header(old: (&str, Option<String>), new: (&str, Option<String>)) -> String {
+    let mut text = format!("diff --git a/{} b/{}\n", old.0, new.0);
+    match (old.1, new.1) {
+        (None, Some(new)) => line(&mut text, &format!("new file mode {new}")),
+        (Some(old), None) => line(&mut text, &format!("deleted file mode {old}")),
+        (Some(old), Some(new)) if old != new => {
+            line(&mut text, &format!("old mode {old}\nnew mode {new}"));
+        }
+        (None, None) | (Some(_), Some(_)) => {}
+    }
+    text
+}
+
+/// Returns the lines of a section that differ. Each side says whether its entry is there.
+pub(crate) fn body(name: &str, old: (bool, Shown), new: (bool, Shown)) -> String {
+    match (old, new) {
+        ((_, Shown::Text(old)), (_, Shown::Text(new))) if old == new => String::new(),
+        ((had, Shown::Text(old)), (has, Shown::Text(new))) => {
+            let diff = Diff::between(&old, &new, Options::default());
+            diff.with_names(had.then_some(name), has.then_some(name))
+        }
+        ((_, Shown::Binary), _) | (_, (_, Shown::Binary)) => {
+            format!("Binary files a/{name} and b/{name} differ\n")
+        }
+    }
+}
+
 /// The content of one side of a change.
-enum Shown {
+pub(crate) enum Shown {
     Text(String),
     Binary,
+}
+
+impl Shown {
+    /// Returns the content of a file as text, unless it is none.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        match Content::of(&bytes) {
+            Content::Text => Self::Text(Document::decode(bytes).text().to_owned()),
+            Content::Image(_) | Content::Binary => Self::Binary,
+        }
+    }
 }
 
 fn content(contents: &mut Contents<'_>, node: Option<&Node>) -> Result<Shown, Failure> {
     match node {
         Some(Node::File { size, .. }) if *size > MAX_COMPARED => Ok(Shown::Binary),
-        Some(Node::File { id, .. }) => {
-            let bytes = contents.get(*id)?;
-            Ok(match Content::of(&bytes) {
-                Content::Text => Shown::Text(Document::decode(bytes).text().to_owned()),
-                Content::Image(_) | Content::Binary => Shown::Binary,
-            })
-        }
+        Some(Node::File { id, .. }) => Ok(Shown::of(contents.get(*id)?)),
         Some(Node::Link { target }) => Ok(Shown::Text(Path::new(target).display().to_string())),
         Some(Node::Directory { .. } | Node::LeftOut(_)) | None => Ok(Shown::Text(String::new())),
     }

@@ -58,13 +58,19 @@ impl Tool for SnapshotRestore {
 
 fn restore(context: &ToolContext, input: &Input) -> ToolResult<RestoredSnapshot> {
     let workspace = context.workspace();
+    if !input.dry_run {
+        workspace.handle().refuse_frozen()?;
+    }
     let store = context.toolbox.snapshots.of(workspace)?;
     let reference = reference(&input.name)?;
     let paths: Result<Vec<_>, _> = input.paths.iter().map(|path| inside(workspace, path)).collect();
     let paths = paths?;
     let is_all = paths.iter().any(|path| path.as_os_str() == ".");
     let paths = if is_all { Vec::new() } else { paths };
-    let writing = workspace.handle().lock_for_writing()?;
+    // A plan changes nothing.
+    let handle = workspace.handle();
+    let writing =
+        if input.dry_run { handle.lock_past_freeze() } else { handle.lock_for_writing() }?;
     let scan = ScanOptions { trust: trust(context), ..ScanOptions::default() };
     let plan = store
         .plan_restore(&reference, RestoreOptions { paths, scan, ..RestoreOptions::default() })?;

@@ -65,6 +65,11 @@ impl SnapshotStores {
         Ok(store)
     }
 
+    /// Closes the store of a workspace that is about to go.
+    pub fn forget(&self, path: &Path) {
+        sync::lock(&self.slots).remove(path);
+    }
+
     fn slot(&self, path: &Path) -> Arc<Slot> {
         let mut slots = sync::lock(&self.slots);
         let now = Instant::now();

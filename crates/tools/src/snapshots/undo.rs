@@ -131,6 +131,7 @@ impl Tool for Undo {
     async fn call(context: &ToolContext, _: NoArguments) -> ToolResult<UndoFacts> {
         let own = context.clone();
         blocking(move || {
+            own.workspace().handle().refuse_frozen()?;
             let store = own.toolbox.snapshots.of(own.workspace())?;
             let checkpoints = store.checkpoints(&known_owner(&own)?)?;
             let last = last_call(&checkpoints).ok_or_else(|| {
@@ -328,6 +329,7 @@ impl Tool for UndoRestore {
     async fn call(context: &ToolContext, input: RestoreInput) -> ToolResult<UndoFacts> {
         let own = context.clone();
         blocking(move || {
+            own.workspace().handle().refuse_frozen()?;
             let Some(id) = CheckpointId::parse(&input.checkpoint_id) else {
                 let message = format!(
                     "checkpointId is not one of undo_list: {:?}; they are written u12",

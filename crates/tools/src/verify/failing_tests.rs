@@ -70,6 +70,7 @@ impl Tool for RunFailingTests {
     };
 
     async fn call(context: &ToolContext, input: RerunInput) -> ToolResult<RerunFacts> {
+        context.refuse_frozen().await?;
         let nothing = |text: String| Ok(Reply::text(text, RerunFacts { rerun: 0, result: None }));
         let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
             return nothing(NO_RUN.to_owned());

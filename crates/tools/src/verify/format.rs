@@ -76,6 +76,7 @@ impl Tool for Format {
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         if !input.check {
+            context.refuse_frozen().await?;
             snapshots::before(context, "before files are formatted").await;
         }
         let field = if input.check { ProfileField::FormatCheck } else { ProfileField::Format };

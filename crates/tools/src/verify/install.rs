@@ -77,6 +77,7 @@ impl Tool for Install {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        context.refuse_frozen().await?;
         let bounds = Bounds::of_installations(input.timeout);
         let query = ProjectQuery { path: input.path, language: input.language, package: None };
         let chosen = ProjectChoice::of(context, query).await?;

@@ -146,6 +146,8 @@ impl Tool for RunTests {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<TestFacts> {
+        // Tests that cannot write fail for a reason of their own.
+        context.refuse_frozen().await?;
         let bounds = Bounds::of_tests(input.timeout, input.network);
         let query =
             ProjectQuery { path: input.path, package: input.package, language: input.language };

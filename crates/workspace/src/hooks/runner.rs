@@ -5,7 +5,8 @@
 //! server dies, the workspace stays locked until the hook has ended. A deadline stops it with everything
 //! it started. The cached usage is made invalid before and after.
 
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,10 +35,18 @@ pub(crate) struct HookSite<'a> {
     pub(crate) record: &'a Record,
     pub(crate) directory: &'a Root,
     pub(crate) lock: &'a Lock,
+    /// The right to change the tree, which its processes hold; none where the lock keeps forks from being made.
+    pub(crate) changes: Option<OwnedFd>,
     pub(crate) attempt: Option<u32>,
 }
 
 impl HookSite<'_> {
+    /// Returns the locks that the hook's processes hold until the last of them has ended.
+    fn held(&self) -> io::Result<Vec<OwnedFd>> {
+        let changes = self.changes.iter().map(OwnedFd::try_clone);
+        std::iter::once(self.lock.share()).chain(changes).collect()
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.workspaces.inner.location(&self.record.key).workspace
     }
@@ -160,7 +169,7 @@ impl Hooks {
         };
         let (spec, receipt) = command.into_spec(&spawner).map_err(io)?;
         // If this process dies, the workspace stays locked until the hook has ended.
-        let held = vec![site.lock.share().map_err(io)?];
+        let held = site.held().map_err(io)?;
         let deadline = Some(self.settings.timeout());
         let spec = CommandSpec { deadline, log: Some(log), held, ..spec };
         let outcome = spawner.run(spec, &self.cancel(hook)).await.map_err(start)?;
@@ -181,7 +190,7 @@ impl Hooks {
             directory: directory.map_err(|error| HookError::unprepared(hook, &error))?,
             root: site.workspaces.path().to_owned(),
             layout: site.record.layout,
-            lock: site.lock.share().map_err(start)?,
+            held: site.held().map_err(start)?,
             script: self.settings.script(hook).unwrap_or_default().to_owned(),
             environment: self.settings.variables(hook, site),
             timeout: self.settings.timeout(),

@@ -38,8 +38,8 @@ pub struct SandboxedHook {
     pub root: PathBuf,
     /// The layout of the workspace, which decides about the home of its commands.
     pub layout: Layout,
-    /// A share of the workspace's lock, to be held until the last process of the hook has ended.
-    pub lock: OwnedFd,
+    /// Shares of the workspace's locks, to be held until the last process of the hook has ended.
+    pub held: Vec<OwnedFd>,
     /// The script, for `/bin/sh`.
     pub script: String,
     /// Variables in addition to those of every command.
