@@ -17,7 +17,7 @@ mod recording;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_domain::{Code, Failure, Identifier, WorkspaceKey};
+use carrel_domain::{Code, Coded as _, Failure, Identifier, WorkspaceKey};
 use carrel_fork::Change;
 use carrel_fsroot::Durability;
 use carrel_runner::{Runner, WorkspaceHandle};
@@ -179,7 +179,7 @@ impl Forks {
             return Err(changed(&fork, &base, &drift));
         }
         let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
-        let before = recording::of_base(&handle, format!("before the promotion of {}", fork.key));
+        let before = recording::of_base(&handle, before_promotion(&fork.key));
         let before = before.await?;
         let (mut ended, mut only_ignored) = (Vec::new(), Vec::new());
         for other in &rest {
@@ -196,7 +196,11 @@ impl Forks {
             let writing = handle.lock_past_freeze()?;
             workspaces.mark_ending(&rest, true)?;
             let promoted = match workspaces.promote(&winner, &base, Durability::Synced) {
-                Ok(promoted) => promoted,
+                // What is left of it is no tree any more, least of all of a copy.
+                Ok(promoted) => {
+                    workspaces.mark_ending(std::slice::from_ref(&winner), true)?;
+                    promoted
+                }
                 Err(error) => {
                     workspaces.mark_ending(&rest, false)?;
                     return Err(error.into());
@@ -211,6 +215,26 @@ impl Forks {
         let before = (!promoted.changes.is_empty()).then_some(before);
         let changes = promoted.changes;
         Ok(PromotedFork { base: base_identifier, changes, before, ended, only_ignored })
+    }
+
+    /// Ends a fork that is not promoted. Its work becomes a snapshot of the base, or goes with it. One that is gone is
+    /// no error.
+    pub async fn end(
+        &self,
+        fork: &Identifier,
+        work: OtherForks,
+    ) -> Result<Option<SnapshotName>, Failure> {
+        let record = match self.workspaces.record(fork) {
+            Err(error) if error.code() == Code::WorkspaceNotFound => return Ok(None),
+            found => found?,
+        };
+        let locked = self.lock(&record).await?;
+        let recorded = match work {
+            OtherForks::Record => self.record_end(&locked, &record).await?.snapshot(),
+            OtherForks::Discard => None,
+        };
+        self.workspaces.remove_locked(locked, UnsavedWork::Discard, &self.hooks).await?;
+        Ok(recorded)
     }
 
     /// Returns the kind of new forks: overlays where commands have mount namespaces.
@@ -256,8 +280,21 @@ impl Forks {
     /// Locks a fork that nothing uses any more, and ends its mount.
     async fn lock(&self, fork: &Record) -> Result<RemovalLock, Failure> {
         self.runner.end_fork(&self.workspaces.path().join(fork.key.as_str())).await?;
+        let (workspaces, record) = (self.workspaces.clone(), fork.clone());
+        // The cells of a mount that was dropped before end a moment later.
+        blocking(move || Ok(workspaces.wait_until_unmounted(&record)?)).await?;
         Ok(self.workspaces.lock_for_removal(fork.identifier.clone()).await?)
     }
+}
+
+/// Returns the description of the snapshot of a fork's work.
+pub(crate) fn work_of(fork: &WorkspaceKey) -> String {
+    format!("the work of the fork {fork}")
+}
+
+/// Returns the description of the snapshot of a base before a promotion.
+pub(crate) fn before_promotion(fork: &WorkspaceKey) -> String {
+    format!("before the promotion of {fork}")
 }
 
 fn changed(fork: &Record, base: &Workspace, paths: &[PathBuf]) -> Failure {

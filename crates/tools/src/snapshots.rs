@@ -23,11 +23,11 @@ use carrel_snapshot::{Reference, Trust};
 pub use automatic::AutomaticSnapshot;
 pub(crate) use automatic::{before, before_command};
 pub(crate) use call_changes::{CallChanges, Change};
+pub(crate) use diff::{MAX_COMPARED, Shown, body, header};
 pub use export::{
     ExportOmission, ExportRequest, ExportedBranch, ExportedCommit, ExportedSnapshots,
     export_snapshots,
 };
-pub(crate) use diff::{MAX_COMPARED, Shown, body, header};
 pub use stores::SnapshotStores;
 pub(crate) use stores::finish_interrupted;
 pub use sweep::{SweepMode, SweptSnapshots, sweep_snapshots};

@@ -21,13 +21,15 @@ use std::sync::atomic::AtomicBool;
 use carrel_domain::{Identifier, KeyChoice, MAX_FORKS, Timestamp, WorkspaceKey};
 use carrel_fork::{CopyOptions, Layers, Limits, Readiness};
 use carrel_fsroot::{Durability, Root};
+use rustix::fs::{FlockOperation, Mode as OpenMode, OFlags, flock, openat};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use crate::create::{Create, Created, Creation};
 use crate::error::Error;
 use crate::freeze::FrozenBase;
-use crate::lock::Mode;
+use crate::lock::{FIRST_PAUSE, MAX_PAUSE, Mode, poll};
 use crate::promote::broken;
 use crate::quota::Quota;
 use crate::record::{Record, State};
@@ -123,6 +125,26 @@ impl Workspaces {
     pub fn is_lost(&self, fork: &Record) -> Result<bool, Error> {
         let is_overlay = fork.fork.as_ref().is_some_and(|of| of.kind == ForkKind::Overlay);
         Ok(is_overlay && self.inner.layers(fork)?.readiness()? == Readiness::OtherBoot)
+    }
+
+    /// Waits until no process has the layers of a fork mounted: one that was told to end takes a moment.
+    pub fn wait_until_unmounted(&self, fork: &Record) -> Result<(), Error> {
+        let is_overlay = fork.fork.as_ref().is_some_and(|fork| fork.kind == ForkKind::Overlay);
+        let Ok(layers) = self.inner.layers(fork) else { return Ok(()) };
+        if !is_overlay {
+            return Ok(());
+        }
+        let failed = |errno: Errno| Error::Interrupted(format!("layers cannot be locked: {errno}"));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory =
+            openat(layers.directory(), ".", flags, OpenMode::empty()).map_err(failed)?;
+        let attempt = || match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(())),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        };
+        let free = poll(FIRST_PAUSE, MAX_PAUSE, attempt)?;
+        free.ok_or_else(|| Error::Busy { key: fork.key.to_string(), holder: None })
     }
 }
 

@@ -24,8 +24,8 @@ use crate::error::Error;
 /// The longest wait for a lock of another process; then the operation fails with [`Error::Busy`].
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-const FIRST_PAUSE: Duration = Duration::from_micros(100);
-const MAX_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_micros(100);
+pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 const MAX_HOLDER_BYTES: u64 = 200;
 

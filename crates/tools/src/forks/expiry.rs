@@ -4,19 +4,17 @@
 //! Its work becomes a snapshot of the base first, as that of the others when a fork is promoted. Work that was lost
 //! with an earlier boot of the machine cannot be recorded, and the fork goes without.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_audit::{AuditEvent, Interface};
 use carrel_domain::{Failure, Timestamp, WorkspaceKey};
 use carrel_runner::RunError;
 use carrel_snapshot::SnapshotName;
-use carrel_workspace::{Amount, Fork, Record, UnsavedWork};
+use carrel_workspace::{Fork, Record, UnsavedWork};
 use serde::Serialize;
 use tracing::info;
 
-use super::recording::{self, Recorded};
-use super::{Forks, Pair};
+use super::Forks;
 
 /// A fork that was ended since nothing had used it for long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,15 +81,7 @@ impl Forks {
             return Ok(None);
         };
         let lost = self.workspaces.is_lost(fork)?;
-        let recorded = if lost {
-            Recorded::Nothing
-        } else {
-            let Pair { base, .. } = self.pair(&fork.identifier).await?;
-            let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
-            let doing = format!("before the end of the idle fork {}", fork.key);
-            let before = recording::of_base(&handle, doing).await?;
-            self.record(&locked, &base, before).await?
-        };
+        let recorded = self.record_end(&locked, fork).await?;
         self.workspaces.remove_locked(locked, UnsavedWork::Discard, &self.hooks).await?;
         let (key, snapshot) = (fork.key.clone(), recorded.snapshot());
         let shown = snapshot.as_ref().map(ToString::to_string);

@@ -8,9 +8,9 @@ use carrel_snapshot::{
     CreateError, CreateRequest, Reason, Reference, Renames, Side, SnapshotId, SnapshotName, Store,
     Trust,
 };
-use carrel_workspace::{Amount, RemovalLock, Workspace};
+use carrel_workspace::{Amount, Record, RemovalLock, Workspace};
 
-use super::Forks;
+use super::{Forks, Pair, work_of};
 use crate::blocking::blocking;
 
 /// The fate of the work of a fork that ended.
@@ -68,6 +68,21 @@ impl Forks {
         recorded
     }
 
+    /// Records the work of a locked fork that ends without a promotion, unless it was lost.
+    pub(super) async fn record_end(
+        &self,
+        locked: &RemovalLock,
+        fork: &Record,
+    ) -> Result<Recorded, Failure> {
+        if self.workspaces.is_lost(fork)? {
+            return Ok(Recorded::Nothing);
+        }
+        let Pair { base, .. } = self.pair(&fork.identifier).await?;
+        let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
+        let before = of_base(&handle, format!("before the end of the fork {}", fork.key)).await?;
+        self.record(locked, &base, before).await
+    }
+
     /// Fails for a fork without a directory whose work is still there.
     fn record_nothing(&self, fork: &RemovalLock) -> Result<Recorded, Failure> {
         if let Some(record) = fork.record() {
@@ -105,7 +120,7 @@ fn under_free_name(store: &Store, fork: &WorkspaceKey) -> Result<SnapshotName, F
         let name = SnapshotName::new(format!("fork-{fork}{suffix}"))
             .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         let mut request = CreateRequest::named(name.clone());
-        request.description = format!("the work of the fork {fork}");
+        request.description = work_of(fork);
         match store.create(&request) {
             Err(CreateError::NameTaken { .. }) => {}
             created => return created.map(|_| name).map_err(Failure::from),
