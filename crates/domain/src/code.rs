@@ -167,6 +167,8 @@ codes! {
     /// The base of a fork has changed since the fork was made, or the fork cannot be trusted any more.
     ForkConflict = "E_FORK_CONFLICT", "fork_conflict", 409,
         "take what is wanted from the fork by hand, and remove it";
+    /// No try has this id.
+    TryNotFound = "E_TRY_NOT_FOUND", "try_not_found", 404, "list what there is with `carrel try ls`";
     /// The directory cannot be a root for workspaces.
     RootRefused = "E_ROOT_REFUSED", "root_refused", 422, "~/carrel is a safe choice";
     /// Other users could change the root or its entries.

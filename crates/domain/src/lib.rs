@@ -28,6 +28,7 @@ mod task;
 mod time;
 mod token_scope;
 mod tool_group;
+mod trial_id;
 
 pub use code::Code;
 pub use error_envelope::{Coded, ErrorBody, ErrorEnvelope, message_of};
@@ -47,3 +48,4 @@ pub use task::{
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
 pub use token_scope::{InvalidTokenScopes, TokenScope, TokenScopes};
 pub use tool_group::{ToolGroup, ToolSelection, UnknownToolGroup};
+pub use trial_id::{InvalidTrialId, TrialId};

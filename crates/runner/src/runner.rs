@@ -166,6 +166,11 @@ impl Runner {
         self.inner.options.spawner.program()
     }
 
+    /// Returns the starter of helper processes.
+    pub fn spawner(&self) -> &LazySpawner {
+        &self.inner.options.spawner
+    }
+
     /// Returns the directories of the policy and of toolchains that come first in the commands' `PATH`.
     pub fn programs(&self) -> impl Iterator<Item = &Path> {
         self.inner.programs()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{ByteSize, Code, Coded, Identifier, InvalidIdentifier, WorkspaceKey};
+use carrel_domain::{ByteSize, Code, Coded, Identifier, InvalidIdentifier, TrialId, WorkspaceKey};
 use carrel_fsroot::{FileKind, Problem};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -77,6 +77,8 @@ pub enum Error {
     ForkWithoutDirectory { fork: String, base: String },
     #[error("the fork {fork} has {} that its base {base} does not have", changes(*count))]
     ChangedFork { fork: String, base: String, count: usize },
+    #[error("no try {id} in {}", root.display())]
+    TryNotFound { id: TrialId, root: PathBuf },
     #[error(transparent)]
     Layers(#[from] carrel_fork::LayersError),
     #[error(transparent)]
@@ -201,6 +203,7 @@ impl Coded for Error {
             | Self::BaseGone { .. }
             | Self::BrokenFork { .. }
             | Self::ForkWithoutDirectory { .. } => Code::ForkConflict,
+            Self::TryNotFound { .. } => Code::TryNotFound,
             Self::Layers(error) => error.code(),
             Self::Copy(error) => error.code(),
             Self::Changes(error) => error.code(),
@@ -248,6 +251,7 @@ impl Coded for Error {
             Self::ChangedFork { fork, base, count } => {
                 json!({ "key": fork, "base": base, "changes": count })
             }
+            Self::TryNotFound { id, root } => json!({ "try": id, "root": shown(root) }),
             Self::Layers(error) => error.detail(),
             Self::Copy(error) => error.detail(),
             Self::Changes(error) => error.detail(),

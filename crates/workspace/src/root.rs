@@ -17,6 +17,7 @@ use crate::git_state::VIEWS;
 use crate::homes::{HOMES, SNAPSHOTS, SYMBOLS};
 use crate::json_file;
 use crate::kept::KEPT;
+use crate::tries::TRIES;
 
 pub(crate) const SCHEMA: u64 = 1;
 
@@ -26,9 +27,9 @@ const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "
 const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SNAPSHOTS, SYMBOLS, FORKS,
-    FROZEN,
+    FROZEN, TRIES,
 ];
 
 #[derive(Debug)]
