@@ -76,6 +76,8 @@ variables! {
     CARREL_TOKEN;
     /// The key that seals credentials of workspaces, instead of the one in the data directory.
     CARREL_CREDENTIAL_KEY;
+    /// The point at which a try ends its process, in tests of programs that are built for them.
+    CARREL_TRY_KILL_AT;
     /// The free space reserve of the disk: `512M`, `2%`.
     CARREL_FREE_SPACE_FLOOR;
     /// The URLs under which browsers reach `carrel serve`, beside its own address.

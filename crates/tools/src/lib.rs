@@ -44,6 +44,7 @@ mod tool_context;
 mod tool_reference;
 mod tool_schema;
 mod toolbox;
+mod tries;
 mod verify;
 mod workspace_list;
 pub mod workspace_tools;
@@ -55,6 +56,7 @@ pub use carrel_audit::{
 pub use carrel_domain::{Failure, ToolGroup, ToolSelection};
 pub use carrel_exec::{JobId, Owner};
 pub use carrel_fork::{Change as ForkChange, ChangeKind as ForkChangeKind};
+pub use carrel_snapshot::SnapshotName;
 pub use client_roots::ClientRoots;
 pub use code::SymbolIndexes;
 pub use files::{Upload, UploadedFile};
@@ -83,6 +85,9 @@ pub use tool_context::{CallOptions, CommandSettings, HelperPrograms, Progress, T
 pub use tool_reference::tool_reference_markdown;
 pub use tool_schema::WorkspaceCount;
 pub use toolbox::{Toolbox, ToolboxOptions};
+pub use tries::{
+    LocalHost, NewTry, OpenFork, TryHost, TryRunner, TrySession, comparison, network_of,
+};
 pub use workspace_list::{
     WorkspaceEntry, WorkspaceListError, is_name as is_workspace_name, parse_workspaces,
 };

@@ -111,6 +111,7 @@ impl Catalogue {
             crate::code::register(&mut catalogue);
             crate::snapshots::register(&mut catalogue);
             fork_tools::register(&mut catalogue);
+            crate::tries::register(&mut catalogue);
             crate::workspaces::register(&mut catalogue);
             crate::secret_tools::register(&mut catalogue);
             crate::workspace_tools::register(&mut catalogue);

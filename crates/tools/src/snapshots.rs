@@ -4,7 +4,7 @@ mod automatic;
 mod call_changes;
 mod create;
 mod delete;
-mod diff;
+pub(crate) mod diff;
 mod export;
 mod facts;
 mod list;

@@ -20,6 +20,7 @@ use crate::session::Session;
 use crate::shell::{JobRecords, ShellTable};
 use crate::snapshots::SnapshotStores;
 use crate::tool_context::CommandSettings;
+use crate::tries::TryHost;
 use crate::verify::{CompilerChecks, CoverageStore, ServerChecks};
 use carrel_audit::{AuditLog, Mask};
 
@@ -74,6 +75,8 @@ pub struct Toolbox {
     pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
     job_records: OnceLock<Arc<JobRecords>>,
+    /// Makes the forks of tries; none where they are made in the root alone.
+    try_host: OnceLock<Arc<dyn TryHost>>,
     pub(crate) compiler_checks: CompilerChecks,
     pub(crate) server_checks: ServerChecks,
     pub(crate) coverage: CoverageStore,
@@ -117,6 +120,7 @@ impl Toolbox {
             shells: ShellTable::default(),
             profiles,
             job_records: OnceLock::new(),
+            try_host: OnceLock::new(),
             compiler_checks: CompilerChecks::default(),
             server_checks: ServerChecks::default(),
             coverage: CoverageStore::default(),
@@ -138,6 +142,15 @@ impl Toolbox {
 
     pub(crate) fn job_records(&self) -> Option<&Arc<JobRecords>> {
         self.job_records.get()
+    }
+
+    /// Has the forks of tries made by a service. The first call counts.
+    pub fn make_tries_by(&self, host: Arc<dyn TryHost>) {
+        let _ = self.try_host.set(host);
+    }
+
+    pub(crate) fn try_host(&self) -> Option<&Arc<dyn TryHost>> {
+        self.try_host.get()
     }
 
     /// Ends every running job and language server because the server stops, and returns the number of jobs.

@@ -3,6 +3,7 @@
 //! The crate `verify` detects projects, plans commands and parses reports; the modules here run the commands in
 //! the sandbox. A tool that is missing or breaks is `could_not_run` and never counts as passed.
 
+mod candidate_tests;
 mod changed_files;
 pub(crate) mod compiler_check;
 mod coverage_store;
@@ -23,6 +24,7 @@ mod server_check;
 mod tests_covering;
 mod writer_turn;
 
+pub(crate) use candidate_tests::{CandidateTests, candidate_tests, check_has_tests};
 pub(crate) use compiler_check::{CompilerChecks, LateCheck};
 pub(crate) use coverage_store::CoverageStore;
 pub(crate) use last_test_runs::LastRuns;

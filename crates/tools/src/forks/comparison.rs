@@ -190,7 +190,8 @@ fn section(change: &Change, old: &Tree, new: &Tree) -> Result<String, Failure> {
     let text = header((&name, modes.0), (&name, modes.1));
     let before = shown(&change.path, change.old.as_ref(), old)?;
     let after = shown(&change.path, change.new.as_ref(), new)?;
-    Ok(text + &body(&name, (change.old.is_some(), before), (change.new.is_some(), after)))
+    let section = body(&name, (change.old.is_some(), before), (change.new.is_some(), after));
+    Ok(text + &section.text)
 }
 
 fn shown(path: &Path, node: Option<&Node>, tree: &Tree) -> Result<Shown, Failure> {

@@ -1,9 +1,10 @@
 //! The tool `snapshot_diff`.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Failure, ToolGroup};
-use carrel_edit::diff::{Diff, Options};
+use carrel_edit::diff::{Diff, LineChange, Options};
 use carrel_edit::{Content, Document};
 use carrel_snapshot::{Change, ChangeKind, Comparison, Contents, Node, Renames, Side};
 use carrel_wire::SnapshotDiffReply;
@@ -163,8 +164,23 @@ fn is_told_by_next(change: &Change, next: Option<&Change>) -> bool {
         && next.is_some_and(|next| next.path.starts_with(&change.path))
 }
 
-/// Returns the section of one change, in the form of `git diff`.
+/// One change in the form of `git diff`, and its size.
+#[derive(Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) text: String,
+    /// Added and removed lines, also those that the text leaves out.
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+    /// Bytes of these lines; of a binary file its new content.
+    pub(crate) bytes: u64,
+}
+
 fn text_of(contents: &mut Contents<'_>, change: &Change) -> Result<String, Failure> {
+    section(contents, change).map(|section| section.text)
+}
+
+/// Returns the section of one change.
+pub(crate) fn section(contents: &mut Contents<'_>, change: &Change) -> Result<Section, Failure> {
     let new_name = change.path.display().to_string();
     let old_name = match &change.kind {
         ChangeKind::Renamed { from } => from.display().to_string(),
@@ -182,13 +198,29 @@ fn text_of(contents: &mut Contents<'_>, change: &Change) -> Result<String, Failu
             &mut text,
             &format!("similarity index 100%\nrename from {from}\nrename to {new_name}"),
         );
-        return Ok(text);
+        return Ok(Section { text, ..Section::default() });
     }
     let old = content(contents, change.old.as_ref())?;
     let new = content(contents, change.new.as_ref())?;
+    let is_binary = matches!((&old, &new), (Shown::Binary, _) | (_, Shown::Binary));
     let (had, has) = (change.old.is_some(), change.new.is_some());
-    text.push_str(&body(&new_name, (had, old), (has, new)));
-    Ok(text)
+    let mut section = body(&new_name, (had, old), (has, new));
+    section.text.insert_str(0, &text);
+    if is_binary && let Some(Node::File { size, .. }) = &change.new {
+        section.bytes = *size;
+    }
+    Ok(section)
+}
+
+/// Returns the bytes of ranges of lines, which are in order.
+fn bytes_of(text: &str, ranges: &[Range<usize>]) -> u64 {
+    let mut lines = text.split_inclusive('\n').enumerate();
+    let mut bytes = 0;
+    for range in ranges.iter().filter(|range| !range.is_empty()) {
+        let in_range = lines.by_ref().skip_while(|(number, _)| *number < range.start);
+        bytes += in_range.take(range.len()).map(|(_, line)| line.len() as u64).sum::<u64>();
+    }
+    bytes
 }
 
 /// Returns the first lines of a section, with the modes of entries that are there.
@@ -206,16 +238,24 @@ pub(crate) fn header(old: (&str, Option<String>), new: (&str, Option<String>)) -
 }
 
 /// Returns the lines of a section that differ. Each side says whether its entry is there.
-pub(crate) fn body(name: &str, old: (bool, Shown), new: (bool, Shown)) -> String {
+pub(crate) fn body(name: &str, old: (bool, Shown), new: (bool, Shown)) -> Section {
     match (old, new) {
-        ((_, Shown::Text(old)), (_, Shown::Text(new))) if old == new => String::new(),
+        ((_, Shown::Text(old)), (_, Shown::Text(new))) if old == new => Section::default(),
         ((had, Shown::Text(old)), (has, Shown::Text(new))) => {
             let diff = Diff::between(&old, &new, Options::default());
-            diff.with_names(had.then_some(name), has.then_some(name))
+            let sides = |change: &LineChange| (change.old.clone(), change.new.clone());
+            let (removed, added): (Vec<_>, Vec<_>) = diff.changes.iter().map(sides).unzip();
+            Section {
+                text: diff.with_names(had.then_some(name), has.then_some(name)),
+                added: diff.added as u64,
+                removed: diff.removed as u64,
+                bytes: bytes_of(&old, &removed) + bytes_of(&new, &added),
+            }
         }
-        ((_, Shown::Binary), _) | (_, (_, Shown::Binary)) => {
-            format!("Binary files a/{name} and b/{name} differ\n")
-        }
+        ((_, Shown::Binary), _) | (_, (_, Shown::Binary)) => Section {
+            text: format!("Binary files a/{name} and b/{name} differ\n"),
+            ..Section::default()
+        },
     }
 }
 

@@ -278,6 +278,11 @@ pub(super) fn reply(context: &ToolContext, all: &[ProjectTests], limit: usize) -
 }
 
 impl ProjectTests {
+    /// Returns the commands that ran.
+    pub(super) fn commands(&self) -> &[FinishedCommand] {
+        &self.ran
+    }
+
     fn section(&self) -> TestSection {
         let (verdict, reason) = word(&self.report.verdict);
         let fact = |failure: &parse::Failure| FailureFact {

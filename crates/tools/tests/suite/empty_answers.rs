@@ -76,6 +76,7 @@ fn emptiest() -> Vec<(&'static str, Value)> {
         ("undo", json!({})),
         ("undo_list", json!({})),
         ("undo_restore", json!({ "checkpointId": "u1" })),
+        ("try", json!({ "runs": [] })),
         ("workspaces", json!({})),
         ("secrets_available", json!({})),
         ("secret", json!({ "name": "nothing" })),

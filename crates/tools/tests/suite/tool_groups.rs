@@ -32,7 +32,7 @@ fn every_group_has_tools_and_every_tool_one_group() {
         ),
         (
             "snapshot",
-            "snapshot_create snapshot_list snapshot_diff snapshot_restore snapshot_delete undo undo_list undo_restore",
+            "snapshot_create snapshot_list snapshot_diff snapshot_restore snapshot_delete undo undo_list undo_restore try",
         ),
         ("secrets", "secret secrets_available"),
         (
