@@ -11,7 +11,9 @@ mod responses;
 mod route;
 mod schemas;
 
-pub(crate) use codes::{COMMANDS, FILES, FORKS, SEARCH, SNAPSHOTS, STORE, TOOLS, WORKSPACES};
+pub(crate) use codes::{
+    COMMANDS, FILES, FORKS, SEARCH, SNAPSHOTS, STORE, TOOLS, TRIES, WORKSPACES,
+};
 pub use document::document;
 pub use markdown::markdown;
 pub(crate) use route::{Access, Header, Route};

@@ -17,6 +17,7 @@ mod metrics;
 mod snapshots;
 mod tasks;
 mod tools;
+mod tries;
 mod workspaces;
 
 pub(crate) use conductor::router as conductor_router;
@@ -33,7 +34,7 @@ use serde_json::json;
 
 use crate::audit::audit;
 use crate::host_check::check_host;
-use crate::openapi::{COMMANDS, FILES, FORKS, Route, SNAPSHOTS, STORE, WORKSPACES};
+use crate::openapi::{COMMANDS, FILES, FORKS, Route, SNAPSHOTS, STORE, TRIES, WORKSPACES};
 use crate::request_span::span_request;
 use crate::response::ErrorResponse;
 use crate::state::Api;
@@ -46,6 +47,11 @@ pub(crate) fn table() -> Vec<Route> {
         ("workspaces", workspaces::routes(), &[STORE, WORKSPACES]),
         ("workspaces", credentials::routes(), &[STORE, WORKSPACES, &[Code::SecretUnknown]]),
         ("workspaces", forks::routes(), &[STORE, WORKSPACES, FILES, SNAPSHOTS, FORKS]),
+        (
+            "workspaces",
+            tries::routes(),
+            &[STORE, WORKSPACES, FILES, SNAPSHOTS, FORKS, COMMANDS, TRIES],
+        ),
         ("files", files::routes(), &[STORE, WORKSPACES, FILES]),
         ("snapshots", snapshots::routes(), &[STORE, WORKSPACES, FILES, SNAPSHOTS]),
         ("commands", commands::routes(), &[STORE, WORKSPACES, FILES, COMMANDS]),

@@ -217,7 +217,7 @@ impl HostedWorkspaces {
     }
 
     /// Deletes the row of a fork that is gone. One that stays makes an empty workspace at its next use.
-    async fn delete_row(&self, id: WorkspaceId) {
+    pub(crate) async fn delete_row(&self, id: WorkspaceId) {
         if let Err(error) = self.store().delete_workspace(id).await {
             tracing::warn!(workspace = %id, %error, "could not delete the row of a fork that is gone");
         }

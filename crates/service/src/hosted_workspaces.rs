@@ -38,6 +38,7 @@ use tracing::debug;
 use crate::error::ServiceError;
 use crate::fork_host::HostedForks;
 use crate::free_space::FreeSpaceReserve;
+use crate::hosted_tries::RunningTries;
 use crate::open_workspace::OpenWorkspace;
 use crate::usage_cache::UsageCache;
 
@@ -89,7 +90,7 @@ impl WeakWorkspaces {
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     workspaces: Workspaces,
     volume: VolumeId,
     /// The volume's directory, for its capacity.
@@ -105,6 +106,7 @@ struct Inner {
     /// The symbol indexes of all workspaces, which share one bound on memory.
     symbols: Arc<SymbolIndexes>,
     snapshots: Arc<SnapshotStores>,
+    tries: RunningTries,
 }
 
 /// The mark of a workspace that is being removed.
@@ -170,6 +172,7 @@ impl HostedWorkspaces {
             forking: tokio::sync::Mutex::default(),
             symbols: Arc::default(),
             snapshots: Arc::default(),
+            tries: RunningTries::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -261,6 +264,7 @@ impl HostedWorkspaces {
         let workspace = Arc::new(self.inner.open(row).await?);
         let spaces = WeakWorkspaces(Arc::downgrade(&self.inner));
         workspace.toolbox().host_forks(Arc::new(HostedForks { spaces, base: id }));
+        workspace.toolbox().make_tries_by(self.try_host());
         // The open handle prevents a removal from here on; one may have happened before.
         if self.inner.store.workspace(id).await?.is_none() {
             drop(workspace);
@@ -461,8 +465,21 @@ impl HostedWorkspaces {
         self.inner.options.quota.files
     }
 
-    /// Kills all background jobs and closes all workspaces.
+    pub(crate) fn running_tries(&self) -> &RunningTries {
+        &self.inner.tries
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    pub(crate) fn of_inner(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+
+    /// Kills all background jobs and the commands of tries, and closes all workspaces.
     pub async fn close(&self) {
+        self.stop_tries().await;
         let workspaces: Vec<_> = self.opened().drain().map(|(_, workspace)| workspace).collect();
         for workspace in workspaces {
             workspace.toolbox().end_processes().await;

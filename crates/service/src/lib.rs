@@ -23,6 +23,7 @@ mod fork_host;
 mod fork_sweep;
 mod free_space;
 mod hosted_forks;
+mod hosted_tries;
 mod hosted_workspaces;
 pub mod limits;
 mod open_workspace;

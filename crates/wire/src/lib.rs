@@ -8,9 +8,9 @@
 //!
 //! The crate depends on `carrel-domain` alone, so that a client stays small. Types with the same concept exist
 //! in lower layers (a row in `store`, facts in `tools`); they differ in what they can say, and are converted
-//! field by field where the reply is built. Two families stay with their owners because nothing but the server
-//! serialises them: the conductor's snapshot (`conductor::snapshot`) and the content of credentials
-//! (`service::credentials`).
+//! field by field where the reply is built. Three families stay with their owners because nothing but the server
+//! serialises them: the conductor's snapshot (`conductor::snapshot`), the content of credentials
+//! (`service::credentials`) and the record of a try (`trial`).
 //!
 //! Rules for these types:
 //!
@@ -35,6 +35,7 @@ mod task;
 mod task_event;
 mod task_request;
 mod tool;
+mod trial;
 mod workspace;
 
 pub use command::{
@@ -61,6 +62,7 @@ pub use task::{
 pub use task_event::{TaskEvent, TaskEventKind, TaskEventsQuery, TaskUpdate};
 pub use task_request::{OnError, STEP_ACTIONS, StepRequest, TaskRequest};
 pub use tool::{ToolArguments, ToolDescription, ToolList, ToolReply};
+pub use trial::{NewTrial, RemovedTrial, TrialQuery};
 pub use workspace::{
     EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks, NewWorkspace,
     Promoted, Promotion, Workspace, WorkspaceList, WorkspaceQuery, WorkspaceState, WorkspaceUsage,

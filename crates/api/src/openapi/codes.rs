@@ -56,6 +56,9 @@ pub(crate) const SNAPSHOTS: &[Code] = &[
 pub(crate) const FORKS: &[Code] =
     &[Code::ForkRefused, Code::ForkConflict, Code::SandboxUnavailable];
 
+pub(crate) const TRIES: &[Code] =
+    &[Code::TryNotFound, Code::PatchInvalid, Code::ProjectNotDetected, Code::LanguageNotChosen];
+
 pub(crate) const SEARCH: &[Code] = &[Code::InvalidPattern];
 
 pub(crate) const COMMANDS: &[Code] = &[

@@ -63,8 +63,8 @@ const HOP_BY_HOP_HEADERS: [&str; 5] =
 /// Returns `true` for routes that need the directory. `rest` is the path after the workspace's id.
 pub(crate) fn needs_directory(rest: &str) -> bool {
     let below = |prefix| rest.starts_with(prefix);
-    matches!(rest, "/exec" | "/git" | "/usage" | "/files" | "/snapshots")
-        || ["/tools/", "/files/", "/snapshots/"].into_iter().any(below)
+    matches!(rest, "/exec" | "/git" | "/usage" | "/files" | "/snapshots" | "/tries")
+        || ["/tools/", "/files/", "/snapshots/", "/tries/"].into_iter().any(below)
 }
 
 /// Returns the path of a route at a worker, if a worker serves it.
