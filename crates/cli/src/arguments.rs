@@ -26,6 +26,7 @@ use crate::output::Format;
 use crate::run::RunArguments;
 use crate::snapshot::SnapshotCommand;
 use crate::task::TaskCommand;
+use crate::tries::TryArguments;
 use crate::workspace::WorkspaceCommand;
 
 /// Workspaces for coding agents: isolated, persistent, inspectable.
@@ -134,6 +135,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel snapshot create before-upgrade\n  carrel snapshot diff before-upgrade\n  carrel snapshot restore before-upgrade src\n  carrel snapshot ls --automatic"
     )]
     Snapshot(Box<SnapshotCommand>),
+    /// Try several candidates for one change, each in a fork of a workspace, and promote the best
+    ///
+    /// Every candidate runs in a fork of its own, at the same time as the others, and is verified there. They are
+    /// ranked by verdict, passed tests, score, size of the diff and time. A try survives the end of its process: --resume
+    /// takes it up. Its exit status is 3 when no candidate passed and 4 when the best one was not promoted.
+    #[command(
+        after_help = "Examples:\n  carrel try ABC-123 --root ~/carrel --run './fix.sh $CARREL_CANDIDATE' --candidates 3 --verify 'make test' --promote best\n  carrel try ABC-123 --root ~/carrel --patch a.diff --patch b.diff --score ./bench.sh\n  carrel try --root ~/carrel --resume 3f9a01bc\n  carrel try ls --root ~/carrel"
+    )]
+    Try(Box<TryArguments>),
     /// Print the profile of a project: ecosystems, and the commands to test and lint
     #[command(after_help = "Examples:\n  carrel profile\n  carrel profile ~/api --json")]
     Profile(ProfileArguments),
@@ -243,6 +253,7 @@ impl Command {
             Self::Tool(_) => Some("tool"),
             Self::Code(_) => Some("code"),
             Self::Snapshot(_) => Some("snapshot"),
+            Self::Try(_) => Some("try"),
             Self::Profile(_) => Some("profile"),
             Self::Serve(_) => Some("serve"),
             Self::Worker(_) => Some("worker"),
@@ -268,7 +279,9 @@ impl Command {
             Self::Run(command) => {
                 LogSettings { verbose: true, holds: false, root: command.log_directory(dashboard) }
             }
-            Self::Workspace(_) => LogSettings { verbose: false, holds: true, root: None },
+            Self::Workspace(_) | Self::Try(_) => {
+                LogSettings { verbose: false, holds: true, root: None }
+            }
             _ => LogSettings { verbose: false, holds: false, root: None },
         }
     }

@@ -5,7 +5,8 @@
 //! Exit codes: 0 for success, 1 for an error, 2 for wrong usage; `carrel exec` ends with the status of
 //! its command, with 124 when its time is over and with 125 when it did not run; `carrel task watch`
 //! ends with 1 when the task does not complete, and with 130 when it is interrupted; `carrel run --once`
-//! ends with 1 when an agent does not end well.
+//! ends with 1 when an agent does not end well; `carrel try` ends with 3 when no candidate passes, and with 4 when the
+//! best one is not promoted.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -37,6 +38,7 @@ mod token;
 mod tool;
 mod toolbox;
 mod traces;
+mod tries;
 mod worker;
 mod workspace;
 
@@ -92,6 +94,7 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Tool(command) => tool::run(&command, &cli),
         Command::Code(command) => code::run(&command, &cli),
         Command::Snapshot(command) => snapshot::run(&command, &cli),
+        Command::Try(command) => tries::run(*command, &cli),
         Command::Profile(command) => profile::run(&command, &cli),
         Command::Serve(command) => serve::run(&command, environment),
         Command::Run(command) => run::run(&command, &cli),

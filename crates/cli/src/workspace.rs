@@ -18,6 +18,7 @@ use serde_json::json;
 
 use self::arguments::IdentifierArguments;
 pub(crate) use self::arguments::{RootArguments, WorkspaceCommand};
+pub(crate) use self::remove::sweep_in_background;
 pub(crate) use self::settings::Settings;
 use crate::error::{CliError, Result};
 use crate::output::{self, Invocation};

@@ -143,6 +143,8 @@ impl ServerProcess {
         let sweep = Sweep::new(self.backend.tasks.clone(), KEEP);
         let working = async {
             if let Some(worker) = &self.worker {
+                // The volume is this process's own.
+                self.volume.spaces.resume_tries().await;
                 worker.run(self.stop.clone()).await;
             }
         };

@@ -89,6 +89,16 @@ pub(crate) struct RootArguments {
     pub(crate) config: Option<PathBuf>,
 }
 
+impl RootArguments {
+    /// Returns these flags, and those of `outer` where they name nothing.
+    pub(crate) fn or(self, outer: Self) -> Self {
+        match (&self.root, &self.config) {
+            (None, None) => outer,
+            _ => self,
+        }
+    }
+}
+
 /// A workspace of a root.
 #[derive(Args, Debug)]
 pub(crate) struct IdentifierArguments {

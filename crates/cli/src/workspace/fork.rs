@@ -32,7 +32,7 @@ pub(super) async fn fork(arguments: ForkArguments, cli: &Invocation) -> Result<E
         names.resize(usize::from(arguments.count.unwrap_or(1)), None);
     }
     let forks = forks(settings, &base, &arguments.sandbox, cli)?;
-    let made = forks.make(&base, names, quota).await.map_err(refused)?;
+    let made = forks.make(&base, names, quota).await.map_err(CliError::of_failure)?;
     let listed: Vec<Value> = made.iter().map(|created| fork_of(created, &base)).collect();
     let idle = Some(forks.runner.policy().fork_idle).filter(|idle| !idle.is_zero());
     let seconds = idle.map(|idle| idle.as_secs());
@@ -71,7 +71,7 @@ pub(super) async fn diff(arguments: DiffArguments, cli: &Invocation) -> Result<E
     } else {
         forks.changes_against(&fork, against.as_ref()).await.map(|changes| (changes, None))
     }
-    .map_err(refused)?;
+    .map_err(CliError::of_failure)?;
     let mut data = json!({
         "fork": fork, "against": against, "changes": change_list::facts(&changes),
     });
@@ -107,7 +107,7 @@ pub(super) async fn promote(arguments: PromoteArguments, cli: &Invocation) -> Re
     let progress = ProgressDisplay::new(cli.progress, "workspace promote");
     let promoted = progress.during(forks.promote(&fork, others)).await;
     sweep_in_background(&forks.workspaces);
-    let PromotedFork { base, changes, before, ended, only_ignored } = promoted.map_err(refused)?;
+    let PromotedFork { base, changes, before, ended, only_ignored } = promoted.map_err(CliError::of_failure)?;
     let ended = ended.into_iter().map(|(key, snapshot)| {
         let snapshot = snapshot.map(|name| name.to_string());
         json!({ "key": key, "snapshot": snapshot, "only_ignored": only_ignored.contains(&key) })
@@ -154,10 +154,10 @@ pub(super) async fn expire(
     let runner = sandbox::server_runner(&SandboxArguments::default(), &cli.environment, events)?;
     let forks = Forks { workspaces: workspaces.clone(), runner, hooks: hooks.clone() };
     if !dry_run {
-        return forks.expire(Interface::Cli).await.map_err(refused);
+        return forks.expire(Interface::Cli).await.map_err(CliError::of_failure);
     }
     let idle = forks.expiry().map_or(Ok(Vec::new()), |moment| forks.idle_since(moment));
-    let planned = idle.map_err(refused)?.into_iter().filter_map(|fork| {
+    let planned = idle.map_err(CliError::of_failure)?.into_iter().filter_map(|fork| {
         let base = fork.fork?.base;
         Some(ExpiredFork { key: fork.key, base, snapshot: None, lost: false })
     });
@@ -188,8 +188,4 @@ fn forks(
     let events = sandbox::direct_events(&cli.environment);
     let runner = sandbox::server_runner(sandbox, &cli.environment, events)?;
     Ok(Forks { workspaces, runner, hooks: settings.hooks })
-}
-
-fn refused(failure: Failure) -> CliError {
-    CliError::new(failure.code, failure.message).with(failure.detail)
 }

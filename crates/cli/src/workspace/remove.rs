@@ -50,7 +50,7 @@ pub(super) async fn remove(arguments: RemoveArguments, cli: &Invocation) -> Resu
 /// It outlives this one: removal returns at once for any size. If it is
 /// killed or cannot be started, the next command that finds something in the
 /// trash starts another.
-pub(super) fn sweep_in_background(workspaces: &Workspaces) {
+pub(crate) fn sweep_in_background(workspaces: &Workspaces) {
     if let Err(error) = start_sweep(workspaces) {
         let error = error.to_string();
         warn!(error, "Trash is left to the next clean-up");

@@ -96,6 +96,8 @@ mod terminal;
 mod test_environment;
 /// The `console` blocks of README and the guides, typed as printed.
 mod transcripts;
+/// Candidates in forks, and the best of them promoted.
+mod tries;
 /// The event of every refusal, once, whatever it came through.
 mod violations;
 /// Several processes that write the same files.

@@ -50,6 +50,8 @@ mod test_environment;
 mod tool_scopes;
 /// What a collector of traces is sent.
 mod traces;
+/// Tries in the background, and after a restart.
+mod tries;
 /// Files that arrive in parts.
 mod uploads;
 /// The event of every refusal, on every route.

@@ -34,11 +34,14 @@ const PATH_FIELDS: [&str; 3] = ["path", "paths", "cwd"];
 const IN_WORKSPACE: &str = "/api/workspaces/{workspace_id}";
 
 /// Routes below a workspace that no path, command, network or operation of git reaches.
-const WITHOUT_BOUNDARY: [(&str, &str); 15] = [
+const WITHOUT_BOUNDARY: [(&str, &str); 18] = [
     ("GET", "/forks"),
     ("POST", "/forks"),
     ("GET", "/changes"),
     ("POST", "/promote"),
+    ("GET", "/tries"),
+    ("GET", "/tries/{try}"),
+    ("DELETE", "/tries/{try}"),
     ("GET", ""),
     ("DELETE", ""),
     ("GET", "/usage"),
@@ -207,6 +210,16 @@ fn requests(document: &Value) -> Vec<Refused> {
         Refused::post("/tools/Write", write, "E_RUNS_LATER"),
         Refused::post("/exec", json!({ "command": "sudo true" }), "E_COMMAND_REFUSED"),
         Refused::post("/exec", to_full.clone(), "E_NETWORK_REFUSED"),
+        Refused::post(
+            "/tries",
+            json!({ "runs": ["sudo true"], "verify": "true" }),
+            "E_COMMAND_REFUSED",
+        ),
+        Refused::post(
+            "/tries",
+            json!({ "runs": ["true"], "verify": "true", "network": "full" }),
+            "E_NETWORK_REFUSED",
+        ),
         Refused::post("/git", output.clone(), "E_GIT_REFUSED"),
         Refused::post("/tools/git", output, "E_GIT_REFUSED"),
         Refused::post("/tools/Bash", json!({ "command": "sudo true" }), "E_COMMAND_REFUSED"),
