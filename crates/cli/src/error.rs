@@ -53,11 +53,6 @@ impl CliError {
         Self { code, message: message.into(), hint: None, detail: json!({}) }
     }
 
-    /// Takes over a failure.
-    pub(crate) fn of_failure(failure: carrel_domain::Failure) -> Self {
-        Self::new(failure.code, failure.message).with(failure.detail)
-    }
-
     /// Wraps an error that has no code, or not this one.
     pub(crate) fn of(code: Code, error: &impl Error) -> Self {
         Self::new(code, message_of(error))

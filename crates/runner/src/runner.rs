@@ -141,11 +141,6 @@ impl Runner {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the starter of its processes.
-    pub fn spawner(&self) -> &LazySpawner {
-        &self.inner.options.spawner
-    }
-
     /// Returns the operator's policy.
     pub fn policy(&self) -> &OperatorPolicy {
         &self.inner.options.policy

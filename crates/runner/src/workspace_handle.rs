@@ -206,11 +206,6 @@ impl WorkspaceHandle {
         self.shared.root.as_deref()
     }
 
-    /// Returns the workspace as its root has it; none for a directory that an operator named.
-    pub fn managed(&self) -> Option<&Arc<Workspace>> {
-        self.shared.workspace.as_ref().filter(|_| self.is_whole)
-    }
-
     /// Returns the name of what the server's own directory has for the workspace: its key, or the hash of the path
     /// that an operator named. None for a directory within a workspace.
     pub(crate) fn name_beside(&self) -> Option<PathBuf> {

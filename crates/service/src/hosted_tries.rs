@@ -5,7 +5,7 @@
 //! them and promote one. The name of such a row says which try it belongs to; no other row is ever removed for a try.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use carrel_config::Environment;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::error::ServiceError;
-use crate::hosted_workspaces::{HostedWorkspaces, Inner, identifier};
+use crate::hosted_workspaces::{HostedWorkspaces, WeakWorkspaces, identifier};
 
 /// The tries that this process works on.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ struct ServiceHost {
     workspaces: Workspaces,
     environment: Environment,
     /// Not an owner: open workspaces hold this.
-    spaces: Weak<Inner>,
+    spaces: WeakWorkspaces,
 }
 
 impl HostedWorkspaces {
@@ -166,9 +166,7 @@ impl HostedWorkspaces {
 
 impl ServiceHost {
     fn spaces(&self) -> Result<HostedWorkspaces, Failure> {
-        let inner = self.spaces.upgrade();
-        let spaces = inner.map(HostedWorkspaces::of_inner);
-        spaces.ok_or_else(|| Failure::new(Code::Cancelled, "the server stops"))
+        self.spaces.upgrade().ok_or_else(|| Failure::new(Code::Cancelled, "the server stops"))
     }
 }
 

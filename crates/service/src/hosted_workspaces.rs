@@ -90,7 +90,7 @@ impl WeakWorkspaces {
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+struct Inner {
     workspaces: Workspaces,
     volume: VolumeId,
     /// The volume's directory, for its capacity.
@@ -262,7 +262,7 @@ impl HostedWorkspaces {
             None => self.find(id).await?,
         };
         let workspace = Arc::new(self.inner.open(row).await?);
-        let spaces = WeakWorkspaces(Arc::downgrade(&self.inner));
+        let spaces = self.downgrade();
         workspace.toolbox().host_forks(Arc::new(HostedForks { spaces, base: id }));
         workspace.toolbox().make_tries_by(self.try_host());
         // The open handle prevents a removal from here on; one may have happened before.
@@ -469,12 +469,8 @@ impl HostedWorkspaces {
         &self.inner.tries
     }
 
-    pub(crate) fn downgrade(&self) -> Weak<Inner> {
-        Arc::downgrade(&self.inner)
-    }
-
-    pub(crate) fn of_inner(inner: Arc<Inner>) -> Self {
-        Self { inner }
+    pub(crate) fn downgrade(&self) -> WeakWorkspaces {
+        WeakWorkspaces(Arc::downgrade(&self.inner))
     }
 
     /// Kills all background jobs and the commands of tries, and closes all workspaces.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use carrel_domain::{Age, Failure, Identifier};
+use carrel_domain::{Age, Identifier};
 use carrel_tools::{Expired, ExpiredFork, ForkPatch, Forks, Interface, OtherForks, PromotedFork};
 use carrel_workspace::{Created, Hooks, Quota, Workspaces};
 use serde_json::{Value, json};
@@ -107,7 +107,8 @@ pub(super) async fn promote(arguments: PromoteArguments, cli: &Invocation) -> Re
     let progress = ProgressDisplay::new(cli.progress, "workspace promote");
     let promoted = progress.during(forks.promote(&fork, others)).await;
     sweep_in_background(&forks.workspaces);
-    let PromotedFork { base, changes, before, ended, only_ignored } = promoted.map_err(CliError::of_failure)?;
+    let PromotedFork { base, changes, before, ended, only_ignored } =
+        promoted.map_err(CliError::of_failure)?;
     let ended = ended.into_iter().map(|(key, snapshot)| {
         let snapshot = snapshot.map(|name| name.to_string());
         json!({ "key": key, "snapshot": snapshot, "only_ignored": only_ignored.contains(&key) })
