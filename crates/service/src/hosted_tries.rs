@@ -26,6 +26,9 @@ use tracing::{info, warn};
 use crate::error::ServiceError;
 use crate::hosted_workspaces::{HostedWorkspaces, WeakWorkspaces, identifier};
 
+/// The most tries that a server works on at the same time.
+const MAX_RUNNING: usize = 16;
+
 /// The tries that this process works on.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTries(Mutex<HashMap<TrialId, RunningTry>>);
@@ -48,6 +51,11 @@ struct ServiceHost {
 impl HostedWorkspaces {
     /// Begins a try, and works on it in the background.
     pub async fn begin_try(&self, new: NewTry) -> Result<Trial, Failure> {
+        if sync::lock(&self.running_tries().0).len() >= MAX_RUNNING {
+            let message =
+                format!("this server works on {MAX_RUNNING} tries; try again when one is over");
+            return Err(Failure::new(Code::Overloaded, message));
+        }
         let session = self.tries().begin(new).await?;
         let trial = session.trial().await;
         self.work_on(session);

@@ -243,7 +243,8 @@ fn all_snapshots_are_a_chain_that_grows() {
     let names: Vec<_> =
         first["commits"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!(names, ["one", "two", "three"]);
-    let subjects = text(&repository, &["log", "--reverse", "--format=%s", "snapshots"]);
+    // The branch of a new repository is the one that a clone checks out.
+    let subjects = text(&repository, &["log", "--reverse", "--format=%s", "HEAD"]);
     assert_eq!(subjects, "one\ntwo\nthree\n");
     assert_eq!(tree_of_git(&repository, "snapshots"), tree_of_files(&test_env.workspace()));
     let files = text(&repository, &["ls-tree", "--name-only", "snapshots~2"]);
@@ -318,6 +319,7 @@ fn only_a_bare_repository_outside_of_the_workspace_is_written_to() {
         let said = export(&place, &[&format!("--branch={branch}")]);
         assert!(said.contains("--branch"), "{branch:?}: {said}");
     }
+    assert!(!place.exists());
     let said =
         refused(&test_env, &["snapshot", "export", "nope", "--git", place.to_str().unwrap()]);
     assert!(said.contains("[E_SNAPSHOT_NOT_FOUND]"), "{said}");

@@ -110,8 +110,7 @@ pub async fn export_snapshots(
         }
     };
     let path = outside(workspace, &request.repository)?;
-    let repository = BareRepository::open_or_create(&path, spawner).await?;
-    repository.check_branch(&branch).await?;
+    let repository = BareRepository::open_or_create(&path, &branch, spawner).await?;
     let (reader, writer) = std::io::pipe().map_err(|error| broken(&error))?;
     let (reference, exported) = (format!("refs/heads/{branch}"), snapshots.clone());
     let writing = blocking(move || {

@@ -134,7 +134,10 @@ impl TrySession {
         if stop.is_cancelled() {
             return Ok(());
         }
-        self.keep_file(format!("verify-{number}.log"), judged.output).await?;
+        let limit = usize::try_from(run::log_limit(&spec).as_u64()).unwrap_or(usize::MAX);
+        let mut output = judged.output;
+        output.drain(..output.len().saturating_sub(limit));
+        self.keep_file(format!("verify-{number}.log"), output).await?;
         let verification = judged.verification;
         let mut over = judged.timed_out && deadline.is_over();
         let mut score = None;

@@ -1,12 +1,20 @@
 //! The forks of a try: made before anything runs, and again for candidates that another process left half done.
 
+use std::time::{Duration, Instant};
+
 use carrel_domain::{Code, Failure, Identifier};
-use carrel_trial::{Candidate, Continuation, MAX_ATTEMPTS, Reason, Step};
+use carrel_trial::{Candidate, Continuation, MAX_ATTEMPTS, Reason, Step, Trial};
 use tracing::info;
 
 use super::fault_point::FaultPoint;
 use super::session::TrySession;
 use crate::forks::OtherForks;
+
+/// The time for commands in the base to end.
+const BASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The time between two attempts to fork it.
+const BASE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The treatment of a candidate's fork when its try is taken up.
 enum Fate {
@@ -49,7 +57,7 @@ impl TrySession {
         })
         .await?;
         self.reach(FaultPoint::Named);
-        self.host.make(&trial.base, &trial.id, &forks).await?;
+        self.make(&trial, &forks).await?;
         self.update(|trial| {
             for candidate in &mut trial.candidates {
                 if candidate.step == Step::Forking {
@@ -60,6 +68,21 @@ impl TrySession {
         .await?;
         self.reach(FaultPoint::Forked);
         Ok(())
+    }
+
+    /// Makes forks. A command in the base that has just ended holds it for a moment.
+    async fn make(&self, trial: &Trial, forks: &[(u8, Identifier)]) -> Result<(), Failure> {
+        let begun = Instant::now();
+        loop {
+            match self.host.make(&trial.base, &trial.id, forks).await {
+                Err(failure)
+                    if failure.code == Code::WorkspaceBusy && begun.elapsed() < BASE_TIMEOUT =>
+                {
+                    tokio::time::sleep(BASE_PAUSE).await;
+                }
+                made => return made,
+            }
+        }
     }
 
     /// Decides about the fork of a candidate of a try that was taken up.

@@ -24,8 +24,8 @@ const CANDIDATE: &str = "CARREL_CANDIDATE";
 /// The variable with the id of the try.
 const TRY: &str = "CARREL_TRY";
 
-/// Bounds a whole output on disk.
-const MAX_LOG: ByteSize = ByteSize::mib(64);
+/// Bounds the whole outputs of one kind on disk, of all candidates together.
+const MAX_LOGS: ByteSize = ByteSize::mib(64);
 
 /// The end of an output that the record keeps.
 pub(super) const KEPT_OUTPUT: usize = 4 * 1024;
@@ -46,6 +46,11 @@ pub(super) struct CandidateCommand<'a> {
 
 /// The end of a run that says more than its exit status: why the candidate cannot win.
 pub(super) type Finished = (Ran, Option<(Reason, String)>);
+
+/// Returns the part of the bound on outputs that one candidate has.
+pub(super) fn log_limit(spec: &Spec) -> ByteSize {
+    ByteSize::bytes(MAX_LOGS.as_u64() / (spec.runs.len() as u64).max(1))
+}
 
 /// Returns the network that the commands of a try ask for, below the cap of its caller's token.
 pub fn network_of(spec: &Spec) -> NetworkRequest {
@@ -79,7 +84,7 @@ pub(super) async fn command(
     ];
     request.stdin = command.stdin;
     request.output = Output::Combined(CAPTURED);
-    request.log = Some(LogFile { file: Some(command.log), limit: MAX_LOG });
+    request.log = Some(LogFile { file: Some(command.log), limit: log_limit(spec) });
     let (asked, started) = oneshot::channel();
     request.started = Some(asked);
     let notice = async {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Failure, Identifier, TrialId};
-use carrel_trial::{Candidate, Continuation, Phase, Reason, Step, Trial};
+use carrel_trial::{Candidate, CommandRules, Continuation, Phase, Reason, Step, Trial};
 use carrel_workspace::{LOCK_TIMEOUT, Tries, TryLock};
 use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
@@ -140,8 +140,10 @@ impl TrySession {
 
     async fn run_candidates(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let trial = self.trial().await;
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let parallel = trial.spec.parallel.map_or_else(cores, usize::from);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Beside others of a server none takes more than the machine has.
+        let most = if trial.spec.rules == CommandRules::Open { usize::MAX } else { cores };
+        let parallel = trial.spec.parallel.map_or(cores, usize::from).min(most);
         let left = trial.candidates.iter().filter(|one| one.step != Step::Judged);
         let numbers: Vec<u8> = left.map(|candidate| candidate.number).collect();
         let working = futures_util::stream::iter(numbers)

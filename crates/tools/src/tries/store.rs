@@ -18,8 +18,8 @@ use crate::blocking::blocking;
 use crate::forks::OtherForks;
 use crate::verify::check_has_tests;
 
-/// The tries of a root whose records are kept when they are over.
-const MAX_FINISHED: usize = 100;
+/// The tries of a base whose records are kept when they are over.
+const MAX_FINISHED: usize = 20;
 
 /// Bounds a diff that is read.
 const MAX_DIFF: u64 = 4 << 20;
@@ -70,7 +70,7 @@ impl TryRunner {
             let opened = self.host.workspaces().open(&base).await?;
             blocking(move || check_has_tests(opened.files())).await?;
         }
-        self.prune().await;
+        self.prune(&base).await;
         let (tries, is_server) = (self.tries(), self.host.is_server());
         let (trial, lock) = blocking(move || {
             let (id, lock) = tries.create()?;
@@ -189,10 +189,11 @@ impl TryRunner {
         .await
     }
 
-    /// Deletes the oldest records of tries that are over and have no forks left.
-    async fn prune(&self) {
+    /// Deletes the oldest records of tries of a base that are over and have no forks left.
+    async fn prune(&self, base: &Identifier) {
         let Ok(trials) = self.all().await else { return };
-        let finished = trials.iter().filter(|trial| trial.phase == Phase::Finished);
+        let is_over = |trial: &&Trial| trial.base == *base && trial.phase == Phase::Finished;
+        let finished = trials.iter().filter(is_over);
         for trial in finished.skip(MAX_FINISHED.saturating_sub(1)) {
             let is_left = |candidate: &Candidate| {
                 let fork = candidate.fork.as_ref();

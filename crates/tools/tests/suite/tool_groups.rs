@@ -32,7 +32,8 @@ fn every_group_has_tools_and_every_tool_one_group() {
         ),
         (
             "snapshot",
-            "snapshot_create snapshot_list snapshot_diff snapshot_restore snapshot_delete undo undo_list undo_restore try",
+            "snapshot_create snapshot_list snapshot_diff snapshot_restore snapshot_delete undo undo_list undo_restore \
+              fork fork_diff fork_promote fork_end try",
         ),
         ("secrets", "secret secrets_available"),
         (

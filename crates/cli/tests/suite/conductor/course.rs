@@ -214,3 +214,55 @@ fn item_085_086_and_088_what_cannot_be_started_says_why() {
     assert!(message.contains(&format!("process {}", running.child.id())), "{message}");
     assert_eq!(running.end(), 0);
 }
+
+#[test]
+fn the_state_before_each_turn_can_be_restored() {
+    let script = "agent:\n  kind: command\n  max_turns: 3\n  command: echo turn >> made.txt";
+    let fixture = ConductorFixture::with(script);
+    fixture.issue("one");
+    let running = fixture.start();
+    let workspace = fixture.workspace("CAR-1");
+    let made = || std::fs::read_to_string(workspace.join("made.txt")).unwrap_or_default();
+    running.until("there were three turns", || made().lines().count() >= 3);
+    assert_eq!(running.end(), 0);
+    let snapshot = |words: &[&str]| {
+        let mut command = fixture.command(&[&["snapshot"], words].concat());
+        command.arg("--workspace").arg(&workspace);
+        let run = Run::of(command);
+        assert_eq!(run.code, 0, "{words:?}: {}", run.stderr);
+        run.stdout
+    };
+    let list: Value = serde_json::from_str(&snapshot(&["ls", "--automatic", "--json"])).unwrap();
+    for one in list["structured"]["snapshots"].as_array().unwrap() {
+        let description = one["description"].as_str().unwrap();
+        assert!(description.starts_with("before turn "), "{description}");
+        assert!(description.ends_with(" of the agent of CAR-1"), "{description}");
+    }
+    // That before the first has nothing, and each one more has one line more.
+    for number in [3, 2] {
+        snapshot(&["restore", &format!("@{number}")]);
+        assert_eq!(made(), "turn\n".repeat(number - 1));
+    }
+    snapshot(&["restore", "@1"]);
+    assert!(!workspace.join("made.txt").exists());
+}
+
+#[test]
+fn an_operator_can_do_without_snapshots_before_turns() {
+    let fixture =
+        ConductorFixture::with("agent:\n  kind: command\n  max_turns: 1\n  command: 'true'");
+    let policy = fixture.fixture.path("policy.toml");
+    std::fs::write(&policy, "snapshots.turns = false\n").unwrap();
+    let store = fixture.fixture.root().join(".carrel/snapshots/CAR-1");
+    fixture.issue("one");
+    let run = |policy: Option<&std::path::PathBuf>| {
+        let mut command = fixture.command(&["run", "--once", "--json"]);
+        command.envs(policy.map(|policy| ("CARREL_POLICY", policy)));
+        Run::of(command);
+        assert!(fixture.workspace("CAR-1").exists());
+    };
+    run(Some(&policy));
+    assert!(!store.exists());
+    run(None);
+    assert!(store.exists());
+}

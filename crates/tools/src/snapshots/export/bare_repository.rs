@@ -36,19 +36,23 @@ pub(super) struct BareRepository<'a> {
 }
 
 impl<'a> BareRepository<'a> {
-    /// Opens a repository, and makes it if nothing is there or an empty directory.
+    /// Opens a repository for a branch. It is made if nothing is there or an empty directory, and then the branch is the
+    /// one that a clone checks out.
     pub(super) async fn open_or_create(
         path: &Path,
+        branch: &str,
         spawner: &'a LazySpawner,
     ) -> Result<Self, Failure> {
         let repository = Self { path: path.to_owned(), spawner };
+        repository.check_branch(branch).await?;
         let is_empty = match Root::open(path) {
             Err(error) if error.is_not_found() => true,
             opened => opened?.list_at_most(Path::new("."), 0)?.is_some(),
         };
         if is_empty {
             let path = repository.path.as_os_str();
-            let words = ["init", "--bare", "--quiet", "--"].map(OsString::from);
+            let first = format!("--initial-branch={branch}");
+            let words = ["init", "--bare", "--quiet", &first, "--"].map(OsString::from);
             let made = repository.run(words.into_iter().chain([path.to_owned()]), Stdin::Empty);
             repository.succeeded(&made.await?, "make the repository")?;
             return Ok(repository);
@@ -66,7 +70,7 @@ impl<'a> BareRepository<'a> {
     }
 
     /// Refuses a name that no branch can have.
-    pub(super) async fn check_branch(&self, branch: &str) -> Result<(), Failure> {
+    async fn check_branch(&self, branch: &str) -> Result<(), Failure> {
         let reference = format!("refs/heads/{branch}");
         let checked = self.git(&["check-ref-format", &reference], Stdin::Empty).await?;
         if checked.end == ExitStatus::Exited(0) && !branch.starts_with('-') {
