@@ -390,14 +390,15 @@ impl SymbolIndex {
         self.of_file((path, metadata, source), |state| state.definitions_in(path))
     }
 
-    /// Returns the innermost definition around a line of a file that the caller has just read, under the same terms.
+    /// Returns the names of the innermost symbol around a line of a file that the caller has just read, under the same
+    /// terms; none at its top level.
     pub fn innermost_of(
         &self,
         path: &Path,
         metadata: &Metadata,
         source: &str,
         line: usize,
-    ) -> Result<Option<Definition>, SkipReason> {
+    ) -> Result<Vec<String>, SkipReason> {
         self.of_file((path, metadata, source), |state| state.innermost_in(path, line))
     }
 

@@ -243,8 +243,8 @@ impl State {
         Some(FileDefinitions { definitions: definitions.collect(), has_error: *has_error })
     }
 
-    /// Returns the innermost definition around a line of a file.
-    pub(super) fn innermost_in(&self, path: &Path, line: usize) -> Option<Option<Definition>> {
+    /// Returns the names of the innermost symbol around a line of a file; none at its top level.
+    pub(super) fn innermost_in(&self, path: &Path, line: usize) -> Option<Vec<String>> {
         let entry = self.files.get(path)?;
         let Outcome::Parsed { content, .. } = &entry.outcome else { return None };
         let contains = |index: &usize| {
@@ -252,7 +252,8 @@ impl State {
             (symbol.first as usize..=symbol.last as usize).contains(&line)
         };
         let innermost = (0..content.symbols.len()).rev().find(contains);
-        Some(innermost.map(|index| self.definition((path, entry.language, content), index)))
+        let names = innermost.map_or_else(Vec::new, |index| content.path(index, &self.names));
+        Some(names.into_iter().map(str::to_owned).collect())
     }
 
     /// Tells whether a file is in the index with this content.

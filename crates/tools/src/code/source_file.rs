@@ -67,8 +67,7 @@ impl SourceText {
         let found = indexes.with(&files.workspace, |index| {
             index.innermost_of(self.path(), &self.loaded.metadata, &self.source, line)
         });
-        let innermost = found.map_err(|reason| skipped(&self.shown, reason))?;
-        Ok(innermost.map_or(String::new(), |one| one.path.join("::")))
+        Ok(found.map_err(|reason| skipped(&self.shown, reason))?.join("::"))
     }
 
     /// Returns a line without its ending, counted from 1.
