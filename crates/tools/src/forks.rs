@@ -30,6 +30,7 @@ use carrel_workspace::{
 pub use self::comparison::ForkPatch;
 pub use self::expiry::{Expired, ExpiredFork};
 use self::recording::Recorded;
+pub(crate) use self::recording::{base_as_it_is, store_of};
 use crate::blocking::blocking;
 
 /// The forks of the workspaces of a root.
@@ -179,7 +180,7 @@ impl Forks {
             return Err(changed(&fork, &base, &drift));
         }
         let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
-        let before = recording::of_base(&handle, before_promotion(&fork.key));
+        let before = base_as_it_is(&handle, before_promotion(&fork.key));
         let before = before.await?;
         let (mut ended, mut only_ignored) = (Vec::new(), Vec::new());
         for other in &rest {

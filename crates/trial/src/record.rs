@@ -39,6 +39,9 @@ pub struct Trial {
     /// The candidates from the best to the worst, when all are judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranking: Vec<Ranked>,
+    /// The snapshot of the base before the promotion, from the beginning of the promotion on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
     /// The result, when it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -163,6 +166,7 @@ impl Trial {
             spent_millis: 0,
             candidates,
             ranking: Vec::new(),
+            before: None,
             outcome: None,
         }
     }

@@ -79,7 +79,8 @@ impl Forks {
         }
         let Pair { base, .. } = self.pair(&fork.identifier).await?;
         let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
-        let before = of_base(&handle, format!("before the end of the fork {}", fork.key)).await?;
+        let before =
+            base_as_it_is(&handle, format!("before the end of the fork {}", fork.key)).await?;
         self.record(locked, &base, before).await
     }
 
@@ -93,18 +94,22 @@ impl Forks {
 }
 
 /// Takes a snapshot of a base as it is. A tool that changes it has ended before.
-pub(super) async fn of_base(
+pub(crate) async fn base_as_it_is(
     base: &WorkspaceHandle,
     description: String,
 ) -> Result<SnapshotId, Failure> {
-    let (place, tree) = (directory(base)?, base.files().try_clone()?);
+    let store = store_of(base)?;
     blocking(move || {
-        let store = Store::open(place, tree)?;
         let mut request = CreateRequest::unnamed(Reason::Automatic("promote".to_owned()));
         request.description = description;
         Ok(store.create(&request)?.snapshot.id)
     })
     .await
+}
+
+/// Opens the store of a base.
+pub(crate) fn store_of(base: &WorkspaceHandle) -> Result<Store, Failure> {
+    Ok(Store::open(directory(base)?, base.files().try_clone()?)?)
 }
 
 fn directory(base: &WorkspaceHandle) -> Result<carrel_fsroot::Root, Failure> {

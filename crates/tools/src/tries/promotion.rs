@@ -3,22 +3,25 @@
 //! | found after a crash | what is done |
 //! |---|---|
 //! | a journal of the promotion | opening the base finishes it; the forks that are left are removed |
-//! | no journal, a snapshot of the base for this promotion, and the fork gone or empty | the same |
+//! | no journal, and the fork marked as ending or empty, or gone and the base changed | the same |
 //! | no journal, and the fork as it was | the promotion is begun again |
+//!
+//! The record has the snapshot of the base before the promotion, with which the base is compared.
 
 use std::sync::Arc;
 
-use carrel_domain::{Failure, Identifier, WorkspaceKey};
-use carrel_snapshot::Store;
+use carrel_domain::{Code, Coded as _, Failure, Identifier, WorkspaceKey};
+use carrel_runner::WorkspaceHandle;
+use carrel_snapshot::{Reference, Renames, Side, Snapshot, SnapshotId, Trust};
 use carrel_trial::{Candidate, EndedCandidate, Outcome, Phase, Promotion, Trial};
-use carrel_workspace::{ForkKind, Record, State};
+use carrel_workspace::{Amount, ForkKind, Record, State};
 use tracing::warn;
 
 use super::fault_point::FaultPoint;
 use super::session::TrySession;
 use super::store::{kept_work, refuse_other_forks};
 use crate::blocking::blocking;
-use crate::forks::{OtherForks, PromotedFork, before_promotion, work_of};
+use crate::forks::{OtherForks, PromotedFork, base_as_it_is, before_promotion, store_of, work_of};
 
 impl TrySession {
     /// Promotes the best candidate and ends the try.
@@ -71,6 +74,9 @@ impl TrySession {
         let own: Vec<_> = trial.candidates.iter().filter_map(|one| one.fork.as_ref()).collect();
         refuse_other_forks(&self.host, &base, &own)?;
         let keys = self.keys(trial)?;
+        let description = before_promotion(&self.host.workspaces().key(fork)?);
+        let before = base_as_it_is(&self.base(trial).await?, description).await?.to_string();
+        self.update(|trial| trial.before = Some(before)).await?;
         let PromotedFork { before, ended, .. } = self.host.promote(fork).await?;
         let mut all: Vec<EndedCandidate> = Vec::new();
         for (key, snapshot) in ended {
@@ -111,14 +117,18 @@ impl TrySession {
 
     /// Tells whether a promotion that another process began is over, and finishes it if it was interrupted.
     async fn is_promoted(&self, trial: &Trial, fork: &Identifier) -> Result<bool, Failure> {
+        let Some(before) = trial.before.as_deref().and_then(SnapshotId::parse) else {
+            return Ok(false);
+        };
         let workspaces = self.host.workspaces();
         // Opening it finishes what is in the journal.
-        let base = Arc::new(workspaces.open(&trial.base).await?);
-        let key = workspaces.key(fork)?;
-        if self.snapshot_before(trial, &key).await?.is_none() {
-            return Ok(false);
-        }
-        let Ok(record) = workspaces.record(fork) else { return Ok(true) };
+        let base = self.base(trial).await?;
+        let record = match workspaces.record(fork) {
+            Err(error) if error.code() == Code::WorkspaceNotFound => {
+                return has_changed(base, before).await;
+            }
+            found => found?,
+        };
         if record.state == State::Removing {
             return Ok(true);
         }
@@ -137,8 +147,6 @@ impl TrySession {
         number: u8,
         fork: &Identifier,
     ) -> Result<Promotion, Failure> {
-        let key = self.host.workspaces().key(fork)?;
-        let before = self.snapshot_before(trial, &key).await?;
         self.host.end(fork, OtherForks::Discard).await?;
         self.end_others(trial, number).await;
         let keys = self.keys(trial)?;
@@ -147,32 +155,26 @@ impl TrySession {
             let snapshot = self.described(trial, work_of(&key)).await?;
             ended.push(EndedCandidate { candidate: other, snapshot });
         }
-        Ok(Promotion { candidate: number, before, ended })
+        Ok(Promotion { candidate: number, before: trial.before.clone(), ended })
     }
 
-    async fn snapshot_before(
-        &self,
-        trial: &Trial,
-        fork: &WorkspaceKey,
-    ) -> Result<Option<String>, Failure> {
-        self.described(trial, before_promotion(fork)).await
+    async fn base(&self, trial: &Trial) -> Result<WorkspaceHandle, Failure> {
+        let base = Arc::new(self.host.workspaces().open(&trial.base).await?);
+        Ok(WorkspaceHandle::for_workspace(base, Amount::default())?)
     }
 
-    /// Returns the name or number of the newest snapshot of the base with a description.
+    /// Returns the name or number of the newest snapshot of the base with a description that was taken since the try
+    /// was begun: numbers of forks come back.
     async fn described(
         &self,
         trial: &Trial,
         description: String,
     ) -> Result<Option<String>, Failure> {
-        let base = Arc::new(self.host.workspaces().open(&trial.base).await?);
+        let (base, begun) = (self.base(trial).await?, trial.created_at);
         blocking(move || {
-            let handle = carrel_runner::WorkspaceHandle::for_workspace(
-                base,
-                carrel_workspace::Amount::default(),
-            )?;
-            let Some(directory) = handle.snapshot_directory()? else { return Ok(None) };
-            let store = Store::open(directory, handle.files().try_clone()?)?;
-            let found = store.list()?.into_iter().find(|one| one.description == description);
+            let store = store_of(&base)?;
+            let is_it = |one: &Snapshot| one.description == description && one.created >= begun;
+            let found = store.list()?.into_iter().find(is_it);
             Ok(found.map(|one| one.name.map_or(one.id.to_string(), |name| name.to_string())))
         })
         .await
@@ -188,6 +190,17 @@ impl TrySession {
         }
         Ok(keys)
     }
+}
+
+/// Tells whether a base differs from its snapshot. One that cannot be read any more
+/// is no reason to promote again: the fork is gone.
+async fn has_changed(base: WorkspaceHandle, before: SnapshotId) -> Result<bool, Failure> {
+    blocking(move || {
+        let (old, new) = (Side::Snapshot(Reference::Id(before)), Side::Now);
+        let compared = store_of(&base)?.compare(&old, &new, Renames::Apart, &Trust::default());
+        Ok(compared.map_or(true, |compared| !compared.changes.is_empty()))
+    })
+    .await
 }
 
 /// Returns the work to keep of a fork that is left. The tree of an overlay is none after its base was changed by a

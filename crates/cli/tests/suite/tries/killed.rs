@@ -23,6 +23,17 @@ fn a_try_that_is_killed_at_any_point_has_the_same_result_when_it_is_taken_up() {
     }
 }
 
+#[test]
+fn a_promotion_is_known_to_be_done_where_the_base_had_a_snapshot_before() {
+    for tier in ["full", "landlock"] {
+        Project::each_in(tier, |project| {
+            let made = project.tool("X", "snapshot_create", &json!({ "name": "as-it-was" }));
+            assert_eq!(made.code, 0, "{}: {made:?}", project.test_env);
+            kill_and_take_up(project, "promoted");
+        });
+    }
+}
+
 fn kill_and_take_up(project: &Project, point: &str) {
     let test_env = &project.test_env;
     let id = project.killed_at(point, &Project::usual(&["--promote", "best"]));
