@@ -9,15 +9,17 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 use carrel_domain::{Network, Tier, WorkspaceAccess, sync};
-use carrel_exec::OverlayMount;
+use carrel_exec::{OverlayError, OverlayMount};
 use carrel_fork::{Layers, Readiness};
 use carrel_fsroot::{Root, Writer};
 use carrel_sandbox::{
     GitDirectory, OverlayDirectories, OverlayPlan, Owner, Plan, Policy, UsedLayers, WorkspaceSource,
 };
 use carrel_workspace::{Amount, Workspace};
+use tokio::time::sleep;
 
 use crate::cell_cache::CellKey;
 use crate::error::RunError;
@@ -25,10 +27,16 @@ use crate::request::Grants;
 use crate::runner::{Runner, RunnerInner, SandboxMode};
 use crate::workspace_handle::WorkspaceHandle;
 
+/// The time for the end of the processes that have the layers of a fork mounted, and of a pause meanwhile.
+const END_TIME: Duration = Duration::from_secs(1);
+const END_PAUSE: Duration = Duration::from_millis(20);
+
 /// The mounted tree of a fork.
 #[derive(Debug)]
 pub(crate) struct ForkMount {
     pub(crate) mount: OverlayMount,
+    /// The path of the base.
+    pub(crate) base: PathBuf,
     /// The merged tree, under the path of the fork.
     pub(crate) tree: Root,
     /// The upper layer, which holds what the fork changed.
@@ -146,17 +154,24 @@ impl RunnerInner {
         // under their lock: another process may have them mounted.
         let plan = plan.with_used_layers(UsedLayers::Accept);
         let spawner = self.options.spawner.get()?;
-        let directories = OverlayDirectories {
-            lower: base.as_fd(),
-            layers: layers.directory().as_fd(),
-            target: place.as_fd(),
+        let begun = Instant::now();
+        let mount = loop {
+            let directories = OverlayDirectories {
+                lower: base.as_fd(),
+                layers: layers.directory().as_fd(),
+                target: place.as_fd(),
+            };
+            match spawner.overlay(plan.clone(), directories).await {
+                // The processes of a server that was killed take a moment to end.
+                Err(OverlayError::InUse) if begun.elapsed() < END_TIME => sleep(END_PAUSE).await,
+                mounted => break mounted?,
+            }
         };
-        let mount = spawner.overlay(plan.clone(), directories).await?;
         let root = mount.root().try_clone_to_owned()?;
         let writer = plan.writer().map(|Owner { user, group }| Writer { user, group });
         let tree = Root::with_label(root, place.path().to_owned(), writer);
         let upper = layers.upper().map_err(carrel_workspace::Error::from)?;
-        Ok(ForkMount { mount, tree, upper })
+        Ok(ForkMount { mount, base: base.path().to_owned(), tree, upper })
     }
 
     /// Returns the plan of a fork's overlay, for the same users as its commands.
@@ -178,6 +193,7 @@ impl RunnerInner {
             workspace: key.workspace.clone(),
             owner: Owner { user: top.uid, group: top.gid },
             workspace_source: WorkspaceSource::Overlay,
+            alias: None,
             access: key.access,
             git_directory: key.repository,
             scratch: layers.path().to_owned(),

@@ -434,6 +434,7 @@ impl RunnerInner {
                 Some(_) => WorkspaceSource::Overlay,
                 None => WorkspaceSource::Directory,
             },
+            alias: workspace.shared.fork.as_ref().map(|fork| fork.base.clone()),
             access: key.access,
             git_directory: key.repository,
             scratch: scratch.to_owned(),

@@ -16,6 +16,10 @@ pub struct Policy {
     pub owner: Owner,
     /// The origin of the tree that commands see at the workspace's path.
     pub workspace_source: WorkspaceSource,
+    /// A second path of the tree, in tier `full`: that of a fork's base, which programs and settings name that were
+    /// installed there. Absolute, without links, and neither in the workspace nor above it. It is left out where a
+    /// granted path covers it.
+    pub alias: Option<PathBuf>,
     /// The access of commands to the files of the workspace.
     pub access: WorkspaceAccess,
     /// The state of `.git` at the top of the workspace. Commands must not change its hooks, which git

@@ -66,7 +66,8 @@ impl Tool for ForkTool {
         title: "Fork the workspace",
         group: ToolGroup::Snapshot,
         in_default_set: false,
-        effect: Effect::NONE,
+        // It replaces nothing; but the workspace is frozen afterwards.
+        effect: Effect { destructive: false, idempotent: false, open_world: false },
         rules: RULES,
         description: "Makes forks to try things in: instant copies, each used by passing its name as `workspace` to \
             any tool. This workspace is read-only until they end.",

@@ -228,8 +228,15 @@ const LAUNCHER_VALUES: &str = "-p --package -w --workspace";
 
 /// Returns the words after a launcher and its options; all words if there is no launcher.
 pub(crate) fn strip_launcher<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
-    let matching = LAUNCHERS.iter().filter(|launcher| words.starts_with(launcher));
-    let longest = matching.map(|launcher| launcher.len()).max().unwrap_or(0);
+    // The interpreter of a virtual environment has a path.
+    let is_word = |(place, launcher): (usize, &&str)| {
+        words.get(place).is_some_and(|word| match place {
+            0 => crate::paths::name(word) == *launcher,
+            _ => word == launcher,
+        })
+    };
+    let is_launched = |launcher: &&&[&str]| launcher.iter().enumerate().all(is_word);
+    let longest = LAUNCHERS.iter().filter(is_launched).map(|words| words.len()).max().unwrap_or(0);
     let mut rest = &words[longest..];
     // Options of the launcher precede the program.
     while let Some((option, after)) = rest.split_first()
@@ -257,6 +264,8 @@ mod tests {
             ("npm exec -- mocha", Some(ProjectTool::Mocha)),
             ("uv run --no-sync pytest -x", Some(ProjectTool::Pytest)),
             ("python -m unittest discover", Some(ProjectTool::Unittest)),
+            (".venv/bin/python -m pytest -q", Some(ProjectTool::Pytest)),
+            (".venv/bin/python tests.py -m", None),
             ("node --import tsx --test", Some(ProjectTool::NodeTest)),
             (".venv/bin/ruff format .", Some(ProjectTool::RuffFormat)),
             ("ruff check .", Some(ProjectTool::Ruff)),

@@ -18,14 +18,14 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use carrel_domain::{Identifier, WorkspaceKey};
 use carrel_fsroot::Root;
 
 use crate::error::Error;
 use crate::fork::{Fork, ForkKind};
-use crate::lock::{self, Lock, Mode};
+use crate::lock::{self, FIRST_PAUSE, Lock, MAX_PAUSE, Mode};
 use crate::record::{Record, State};
 use crate::workspace::Workspace;
 use crate::workspaces::{RootInner, Workspaces};
@@ -34,6 +34,9 @@ pub(crate) const FROZEN: &str = "frozen";
 
 /// The purpose in the name of the lock under which forks of a base are made and removed.
 const FORKING: &str = "fork";
+
+/// The time that a command which is over has to end.
+const END_TIME: Duration = Duration::from_millis(500);
 
 /// A base that is frozen, or was found frozen, by the holder. Forks of it can be made.
 #[derive(Debug)]
@@ -87,7 +90,9 @@ impl Workspaces {
         }
         let turn = inner.locks().take(&lock::shared_name(FORKING, &key), Mode::Exclusive)?;
         if !inner.is_frozen(&key)? {
-            let changes = inner.locks().attempt(&changes_lock(&key), Mode::Exclusive)?;
+            // The processes of a command that is over take a moment to end.
+            let attempt = || inner.locks().attempt(&changes_lock(&key), Mode::Exclusive);
+            let changes = lock::poll_for(END_TIME, (FIRST_PAUSE, MAX_PAUSE), attempt)?;
             let _changes = changes.ok_or_else(|| Error::Changing { key: key.to_string() })?;
             let file = marker(&key);
             let made = inner.root.own.open_or_create(&file, 0o600);

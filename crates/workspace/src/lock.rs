@@ -140,9 +140,18 @@ impl Locks<'_> {
 pub fn poll<T>(
     first_pause: Duration,
     max_pause: Duration,
+    attempt: impl FnMut() -> Result<Option<T>, Error>,
+) -> Result<Option<T>, Error> {
+    poll_for(LOCK_TIMEOUT, (first_pause, max_pause), attempt)
+}
+
+/// Does the same for a time of the caller's.
+pub(crate) fn poll_for<T>(
+    time: Duration,
+    (first_pause, max_pause): (Duration, Duration),
     mut attempt: impl FnMut() -> Result<Option<T>, Error>,
 ) -> Result<Option<T>, Error> {
-    let deadline = Instant::now() + LOCK_TIMEOUT;
+    let deadline = Instant::now() + time;
     let mut pause = first_pause;
     loop {
         let taken = attempt()?;

@@ -175,16 +175,36 @@ fn a_fork_sees_no_other_file_of_its_base_or_of_another_fork() {
         base.line("X.fork-2", "echo secret > secret");
         let root = base.root().display();
         let line = format!(
-            "ls {root}; cat {root}/X/a {root}/X.fork-2/secret; find / -name secret -size -2 2>/dev/null; \
+            "echo mine > a; ls {root}; cat {root}/X/a {root}/X.fork-2/secret; find / -name secret -size -2 2>/dev/null; \
              grep -l secret /proc/*/root/* /proc/*/cwd/* 2>/dev/null; cat /proc/self/mountinfo"
         );
         let done = base.try_line("X.fork-1", &line);
         let shown = done.stdout();
         let names: Vec<&str> = shown.lines().take_while(|line| !line.contains(' ')).collect();
-        assert_eq!(names, ["X.fork-1"], "{}: {done:?}", base.test_env);
+        assert_eq!(names, ["X", "X.fork-1", "mine"], "{}: {done:?}", base.test_env);
         for hidden in ["secret", "/upper", "/work/", ".carrel/forks"] {
             assert!(!shown.contains(hidden), "{}: {hidden}: {done:?}", base.test_env);
         }
+    });
+}
+
+#[test]
+fn programs_that_name_the_base_find_the_files_of_the_fork() {
+    Base::each(|base| {
+        let test_env = &base.test_env;
+        let at_base = base.root().join("X").display().to_string();
+        let install = format!(
+            "mkdir -p env/bin; ln -s /bin/sh env/bin/sh; printf '#!{at_base}/env/bin/sh\ncat {at_base}/a\n' > env/bin/tool; \
+             chmod +x env/bin/tool"
+        );
+        base.line("X", &install);
+        base.managed(&["fork", "X"]);
+        let line =
+            format!("echo mine > a; env/bin/tool; echo more > {at_base}/b; rm -f {at_base}; ls");
+        let done = base.try_line("X.fork-1", &line);
+        assert_eq!(done.stdout(), "mine\na\nb\nenv\nlink\nsrc\n", "{test_env}: {done:?}");
+        let done = base.try_line("X", "cat a; ls");
+        assert_eq!(done.stdout(), "one\na\nenv\nlink\nsrc\n", "{test_env}: {done:?}");
     });
 }
 

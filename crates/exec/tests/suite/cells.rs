@@ -63,6 +63,7 @@ impl TestWorkspace {
             workspace,
             access: WorkspaceAccess::ReadWrite,
             workspace_source: WorkspaceSource::Directory,
+            alias: None,
             git_directory: GitDirectory::Absent,
             readable,
             writable: Vec::new(),

@@ -69,6 +69,7 @@ impl TestForks {
             workspace: self.path(name),
             owner: Owner { user: metadata.uid(), group: metadata.gid() },
             workspace_source: WorkspaceSource::Overlay,
+            alias: None,
             access: WorkspaceAccess::ReadWrite,
             git_directory: GitDirectory::Absent,
             scratch: self.path("scratch"),
@@ -310,6 +311,7 @@ async fn git_finds_a_clean_tree_in_a_fork_and_cannot_change_its_hooks() {
     let base = Policy {
         workspace: forks.path("base"),
         workspace_source: WorkspaceSource::Directory,
+        alias: None,
         ..forks.policy("base")
     };
     let (workspace, scratch) = (directory(forks.path("base")), directory(forks.path("scratch")));

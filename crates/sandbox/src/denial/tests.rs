@@ -44,6 +44,7 @@ fn policy(network: Network) -> Policy {
         owner: USER,
         access: WorkspaceAccess::ReadWrite,
         workspace_source: WorkspaceSource::Directory,
+        alias: None,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
         home: None,

@@ -28,6 +28,7 @@ fn policy(network: Network, owner: Owner) -> Policy {
         owner,
         access: WorkspaceAccess::ReadWrite,
         workspace_source: WorkspaceSource::Directory,
+        alias: None,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
         home: None,

@@ -254,6 +254,13 @@ fn workspace(policy: &Policy) -> Vec<RootEntry> {
     };
     let git = policy.workspace.join(".git");
     let mut entries = vec![RootEntry::Directory(policy.workspace.clone())];
+    // A link, since a second mount would make two devices of one tree. The directory that has it is fixed below.
+    entries.extend(
+        alias(policy).map(|path| RootEntry::Link {
+            path: path.to_owned(),
+            target: policy.workspace.clone(),
+        }),
+    );
     // A command could rename the parents of a workspace that lies in a directory it can change.
     let inside = |path: &&Path| {
         [TEMPORARY, LASTING].map(Path::new).iter().any(|top| path.starts_with(top) && path != top)
@@ -275,6 +282,14 @@ fn workspace(policy: &Policy) -> Vec<RootEntry> {
         }
     }
     entries
+}
+
+/// Returns the second path of the workspace, unless a link there would be seen outside of the sandbox or hide a grant.
+fn alias(policy: &Policy) -> Option<&Path> {
+    let path = policy.alias.as_deref()?;
+    let others = policy.readable.iter().chain(&policy.writable).chain([&policy.workspace]);
+    let is_free = |other: &PathBuf| !path.starts_with(other) && !other.starts_with(path);
+    others.into_iter().all(is_free).then_some(path)
 }
 
 fn text(path: &str, text: impl Into<String>) -> RootEntry {

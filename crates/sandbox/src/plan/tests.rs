@@ -35,6 +35,7 @@ fn policy() -> Policy {
         owner: Owner { user: 0, group: 0 },
         access: WorkspaceAccess::ReadWrite,
         workspace_source: WorkspaceSource::Directory,
+        alias: None,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/carrel/.carrel/scratch/7-0".into(),
         home: Some("/srv/carrel/.carrel/homes/ABC-1".into()),
@@ -154,6 +155,31 @@ fn the_home_is_mounted_where_neither_workspace_nor_grants_are() {
     assert_eq!(home(|policy| policy.readable = vec!["/home/carrel/sdk".into()], Tier::Full), other);
     let own = home(|policy| policy.home = None, Tier::Full);
     assert_eq!(own, policy().workspace, "the workspace itself without one");
+}
+
+#[test]
+fn a_second_path_of_the_workspace_is_a_link_unless_a_grant_covers_it() {
+    let links = |change: fn(&mut Policy)| {
+        let mut policy = Policy { alias: Some("/srv/base".into()), ..policy() };
+        change(&mut policy);
+        let workspace = policy.workspace.clone();
+        let plan = Plan::new(&policy, &host(0, 7), Tier::Full).unwrap();
+        let is_it = |entry: &&RootEntry| {
+            **entry == RootEntry::Link { path: "/srv/base".into(), target: workspace.clone() }
+        };
+        let link = plan.tree.iter().position(|entry| is_it(&entry));
+        let tree = plan
+            .tree
+            .iter()
+            .position(|entry| matches!(entry, RootEntry::Bind { path, .. } if *path == workspace));
+        assert!(link.is_none() || link < tree, "the directory around it is fixed later");
+        link.is_some()
+    };
+    assert!(links(|_| {}));
+    assert!(!links(|policy| policy.alias = None));
+    assert!(!links(|policy| policy.readable = vec!["/srv".into()]));
+    assert!(!links(|policy| policy.writable = vec!["/srv/base".into()]));
+    assert!(!links(|policy| policy.writable = vec!["/srv/base/sub".into()]));
 }
 
 #[test]

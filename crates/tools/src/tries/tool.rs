@@ -91,9 +91,8 @@ impl Tool for Try {
         title: "Try several candidates",
         group: ToolGroup::Snapshot,
         in_default_set: false,
-        description: "Runs candidates in forks of the workspace, verifies and ranks them by verdict, tests, score, \
-            diff and time, and returns the comparison with the best diff. `promote` makes the workspace what the best \
-            one made; nothing is promoted if none passes.",
+        description: "Runs candidates in forks, verifies and ranks them, and shows the comparison and the best diff. \
+            `promote` keeps the best that passes.",
         ..About::EXECUTE
     };
 

@@ -61,7 +61,13 @@ pub(crate) fn reason(context: &ParseContext<'_>) -> Option<CouldNotRunReason> {
 fn named(context: &ParseContext<'_>) -> String {
     match context.invocation.tool {
         ProjectTool::Script | ProjectTool::Other | ProjectTool::Installer => {
-            context.invocation.argv.first().cloned().unwrap_or_default()
+            match context.invocation.argv.as_slice() {
+                // bash is there; what its line runs is not.
+                [shell, option, .., line] if shell == "bash" && option == "-c" => {
+                    module(context).unwrap_or_else(|| format!("a program of {line:?}"))
+                }
+                argv => argv.first().cloned().unwrap_or_default(),
+            }
         }
         tool => tool.name().to_owned(),
     }
@@ -98,12 +104,15 @@ fn yarn_says(context: &ParseContext<'_>) -> bool {
     context.stderr.lines().any(says)
 }
 
-/// Recognises a missing module in the only line of output; in a test it would come with a
-/// traceback.
-fn python_says(context: &ParseContext<'_>) -> bool {
+/// Returns the missing module in the only line of output; in a test it would come with a traceback.
+fn module(context: &ParseContext<'_>) -> Option<String> {
     let mut lines = context.stderr.lines().filter(|line| !line.trim().is_empty());
     let only = lines.next().filter(|_| lines.next().is_none());
-    only.is_some_and(|line| line.contains(": No module named "))
+    Some(only?.split_once(": No module named ")?.1.trim().to_owned())
+}
+
+fn python_says(context: &ParseContext<'_>) -> bool {
+    module(context).is_some()
         && matches!(
             context.invocation.report,
             ReportFormat::Pytest | ReportFormat::Unittest | ReportFormat::Text | ReportFormat::Mypy

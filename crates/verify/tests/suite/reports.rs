@@ -186,6 +186,22 @@ fn a_program_that_is_not_found_is_a_missing_tool() {
 }
 
 #[test]
+fn what_a_line_for_the_shell_lacks_is_not_the_shell() {
+    for (name, expected) in [
+        ("missing/python-module", "pytest is not installed"),
+        ("go-test/pass", "a program of \"x | y -m\" is not installed"),
+    ] {
+        let recorded = load(name);
+        let mut invocation = recorded.invocation("a", ProjectTool::Other, ReportFormat::Text);
+        invocation.argv = ["bash", "-c", "--", "x | y -m"].map(str::to_owned).to_vec();
+        let status = if name == "go-test/pass" { 127 } else { 1 };
+        let report = tests(&invocation, &recorded.outcome_after(Termination::Exited(status)));
+        let reason = reason(&report.verdict);
+        assert!(reason.starts_with(expected), "{name}: {reason}");
+    }
+}
+
+#[test]
 fn tests_that_cannot_be_loaded_at_all_are_build_errors() {
     let conftest = "ImportError while loading conftest '/w/a/conftest.py'.\nconftest.py:1: in <module>\n    import nowhere\nE   ModuleNotFoundError: No module named 'nowhere'\n";
     let package = "lib.go:3:8: no required module provides package example.com/nowhere; to add it:\n\tgo get example.com/nowhere\n";
