@@ -69,8 +69,8 @@ impl Tool for ForkTool {
         // It replaces nothing; but the workspace is frozen afterwards.
         effect: Effect { destructive: false, idempotent: false, open_world: false },
         rules: RULES,
-        description: "Makes forks to try things in: instant copies, each used by passing its name as `workspace` to \
-            any tool. This workspace is read-only until they end.",
+        description: "Makes forks: instant copies to try things in, each used by passing its name as `workspace`. This \
+            workspace is read-only until they end.",
         ..About::WRITE
     };
 

@@ -160,12 +160,12 @@ fn the_home_is_mounted_where_neither_workspace_nor_grants_are() {
 #[test]
 fn a_second_path_of_the_workspace_is_a_link_unless_a_grant_covers_it() {
     let links = |change: fn(&mut Policy)| {
-        let mut policy = Policy { alias: Some("/srv/base".into()), ..policy() };
+        let mut policy = Policy { alias: Some("/data/base".into()), ..policy() };
         change(&mut policy);
         let workspace = policy.workspace.clone();
         let plan = Plan::new(&policy, &host(0, 7), Tier::Full).unwrap();
         let is_it = |entry: &&RootEntry| {
-            **entry == RootEntry::Link { path: "/srv/base".into(), target: workspace.clone() }
+            **entry == RootEntry::Link { path: "/data/base".into(), target: workspace.clone() }
         };
         let link = plan.tree.iter().position(|entry| is_it(&entry));
         let tree = plan
@@ -177,9 +177,9 @@ fn a_second_path_of_the_workspace_is_a_link_unless_a_grant_covers_it() {
     };
     assert!(links(|_| {}));
     assert!(!links(|policy| policy.alias = None));
-    assert!(!links(|policy| policy.readable = vec!["/srv".into()]));
-    assert!(!links(|policy| policy.writable = vec!["/srv/base".into()]));
-    assert!(!links(|policy| policy.writable = vec!["/srv/base/sub".into()]));
+    assert!(!links(|policy| policy.readable = vec!["/data".into()]));
+    assert!(!links(|policy| policy.writable = vec!["/data/base".into()]));
+    assert!(!links(|policy| policy.writable = vec!["/data/base/sub".into()]));
 }
 
 #[test]
