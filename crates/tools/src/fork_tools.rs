@@ -192,8 +192,8 @@ impl Tool for ForkPromote {
         group: ToolGroup::Snapshot,
         in_default_set: false,
         rules: RULES,
-        description: "Makes this workspace what a fork is, and ends all forks. What it was, and the others' work, \
-            become snapshots.",
+        description: "Makes this workspace what a fork is and ends all forks; what it was and the others' work become \
+            snapshots.",
         ..About::WRITE
     };
 

@@ -40,7 +40,7 @@ pub(super) struct Input {
     verify: Option<String>,
     /// A line for bash whose last line is a number; larger is better.
     #[serde(default)]
-    #[schemars(extend("x-brief" = "bash line that prints a number"))]
+    #[schemars(extend("x-brief" = "bash line printing a number"))]
     score: Option<String>,
     /// Promote the best candidate that passes; otherwise the forks stay.
     #[serde(default)]
