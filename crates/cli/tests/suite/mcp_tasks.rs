@@ -136,7 +136,7 @@ fn a_background_command_of_a_client_that_declares_tasks_is_a_task() {
 fn a_client_that_dies_and_returns_reads_its_output_by_the_id_of_the_task() {
     let test_env = TestEnvironment::usual();
     let server = http(&test_env);
-    let wait = "echo one; until [ -e go ]; do sleep 0.01; done; cat go";
+    let wait = "echo one; until [ -s go ]; do sleep 0.01; done; cat go";
     let mut connection = begin(&server, &tasks(), "tools/call", bash(wait));
     let reply = connection.reply();
     let id = reply.messages()[0]["result"]["taskId"].as_str().unwrap().to_owned();
