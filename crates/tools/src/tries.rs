@@ -38,4 +38,5 @@ pub use run::network_of;
 pub use session::TrySession;
 pub use store::{NewTry, TryRunner};
 
+pub(crate) use store::forks_in_work;
 pub(crate) use tool::register;

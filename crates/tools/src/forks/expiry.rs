@@ -15,6 +15,7 @@ use serde::Serialize;
 use tracing::info;
 
 use super::Forks;
+use crate::tries::forks_in_work;
 
 /// A fork that was ended since nothing had used it for long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,10 +46,15 @@ impl Forks {
         Some(before(self.workspaces.now(), idle))
     }
 
-    /// Returns the forks that may have expired: their records are older than that.
+    /// Returns the forks that may have expired: their records are older than that, and no try that some process works
+    /// on needs them.
     pub fn idle_since(&self, moment: Timestamp) -> Result<Vec<Record>, Failure> {
         let mut forks = self.workspaces.all_forks()?;
         forks.retain(|fork| fork.last_used_at < moment);
+        if !forks.is_empty() {
+            let candidates = forks_in_work(&self.workspaces.tries())?;
+            forks.retain(|fork| !candidates.contains(&fork.identifier));
+        }
         Ok(forks)
     }
 

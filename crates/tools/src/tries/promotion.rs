@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Coded as _, Failure, Identifier, WorkspaceKey};
 use carrel_runner::WorkspaceHandle;
-use carrel_snapshot::{Reference, Renames, Side, Snapshot, SnapshotId, Trust};
+use carrel_snapshot::{
+    CompareError, FindError, Reference, Renames, Side, Snapshot, SnapshotId, Trust,
+};
 use carrel_trial::{Candidate, EndedCandidate, Outcome, Phase, Promotion, Trial};
 use carrel_workspace::{Amount, ForkKind, Record, State};
 use tracing::warn;
@@ -192,13 +194,15 @@ impl TrySession {
     }
 }
 
-/// Tells whether a base differs from its snapshot. One that cannot be read any more
-/// is no reason to promote again: the fork is gone.
+/// Tells whether a base differs from its snapshot. If the snapshot was deleted since, it counts as different: the fork
+/// is gone, so nothing can be promoted again.
 async fn has_changed(base: WorkspaceHandle, before: SnapshotId) -> Result<bool, Failure> {
     blocking(move || {
         let (old, new) = (Side::Snapshot(Reference::Id(before)), Side::Now);
-        let compared = store_of(&base)?.compare(&old, &new, Renames::Apart, &Trust::default());
-        Ok(compared.map_or(true, |compared| !compared.changes.is_empty()))
+        match store_of(&base)?.compare(&old, &new, Renames::Apart, &Trust::default()) {
+            Err(CompareError::Find(FindError::Unknown { .. })) => Ok(true),
+            compared => Ok(!compared?.changes.is_empty()),
+        }
     })
     .await
 }

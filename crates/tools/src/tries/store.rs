@@ -1,5 +1,6 @@
 //! The tries of a root: begun, taken up, listed, removed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -269,4 +270,16 @@ pub(super) fn input_name(number: u8) -> String {
 
 pub(super) fn diff_name(number: u8) -> String {
     format!("{number}.diff")
+}
+
+/// Returns the forks of the tries that some process works on. They wait unused while other candidates run.
+pub(crate) fn forks_in_work(tries: &Tries) -> Result<BTreeSet<Identifier>, Failure> {
+    let mut forks = BTreeSet::new();
+    for id in tries.ids()? {
+        let trial: Trial = tries.read(&id)?;
+        if trial.phase != Phase::Finished && tries.lock(&id)?.is_none() {
+            forks.extend(trial.candidates.into_iter().filter_map(|candidate| candidate.fork));
+        }
+    }
+    Ok(forks)
 }

@@ -117,6 +117,41 @@ fn one_process_at_a_time_works_on_a_try_and_an_interrupt_leaves_it_to_the_next()
 }
 
 #[test]
+fn the_forks_of_a_try_that_is_worked_on_do_not_expire() {
+    Project::each(|project| {
+        let test_env = &project.test_env;
+        let mark = Mark::new();
+        let slow = format!("sleep {}", mark.0);
+        let arguments = ["X", "--run", RUNS[2], "--run", &slow, "--verify", VERIFY];
+        let mut command = project.command(&[&arguments[..], &["--promote", "best"]].concat());
+        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let judged = || {
+            let listed = project.carrel_try(&["ls"]).json;
+            listed["tries"][0]["judged"] == 1 && !mark.alive().is_empty()
+        };
+        crate::eventually("one candidate is judged", judged);
+        std::thread::sleep(Duration::from_millis(1100));
+        let [_, policy] = test_env.policy("[forks]\nidle = \"1s\"\n");
+        let mut command = test_env.carrel();
+        command.env("CARREL_POLICY", policy).args(["workspace", "gc", "--json", "--root"]);
+        let done = Done::of({
+            command.arg(project.root());
+            command
+        });
+        assert_eq!(done.code, 0, "{test_env}: {done:?}");
+        assert_eq!(done.json["expired_forks"], json!([]), "{test_env}: {done:?}");
+        for process in mark.alive() {
+            let process = rustix::process::Pid::from_raw(process).unwrap();
+            rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+        }
+        let ended = running.wait_with_output().unwrap();
+        let record: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(record["outcome"]["kind"], "promoted", "{test_env}: {record:#}");
+        assert_eq!(record["outcome"]["candidate"], 1, "{test_env}: {record:#}");
+    });
+}
+
+#[test]
 fn a_try_that_is_killed_at_random_moments_has_the_same_result_when_it_is_taken_up() {
     let rounds = if crate::test_environment::is_soak() { 50 } else { 4 };
     Project::each(|project| {
