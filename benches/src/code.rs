@@ -6,7 +6,8 @@
 //!
 //! A language server is asked through Carrel, in the sandbox, and by a client on two pipes, outside of it, about the
 //! same places of the same project: first about calls all over a long file, each once, as an agent asks; then about one
-//! of them again and again, whose answer the server may have kept.
+//! of them again and again, whose answer the server may have kept. A third client asks a server in the sandbox without
+//! Carrel's tool around it: what the sandbox alone costs.
 
 mod index_run;
 mod plain_client;
@@ -14,6 +15,7 @@ mod projects;
 mod sources;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,7 @@ use crate::Fault;
 use crate::ground::Ground;
 use crate::measure::{Pair, Samples, alone, interleave, timed};
 use crate::report::{Budget, Row};
-use crate::sandbox::installed;
+use crate::sandbox::{beside, installed};
 use crate::tools::{object, registry};
 use index_run::IndexRun;
 use plain_client::PlainClient;
@@ -223,7 +225,8 @@ fn server_rows(ground: &Ground, project: ServerProject) -> Result<Vec<Row>, Faul
     if let Some(why) = client.warm_up(*first)? {
         return left_out(&why);
     }
-    let Some(mut plain) = PlainClient::start(project, &directory, *first)? else {
+    let plain = PlainClient::start(Command::new(server), project, &directory, *first)?;
+    let Some(mut plain) = plain else {
         return left_out(&format!("{server} gives a plain client no answer"));
     };
     let (mut theirs, mut ours) = (places.iter().cycle(), places.iter().cycle());
@@ -235,6 +238,20 @@ fn server_rows(ground: &Ground, project: ServerProject) -> Result<Vec<Row>, Faul
     )?;
     let again =
         interleave(ground.pace.slow, || plain.time(*first), || client.time(*first, &mut by_name))?;
+    let sandboxed = in_sandbox(server, &directory);
+    let mut inside = match sandboxed {
+        Some(command) => PlainClient::start(command, project, &directory, *first)?,
+        None => None,
+    };
+    let server_alone = match inside.as_mut() {
+        Some(inside) => Some(interleave(
+            rounds,
+            || plain.time(*theirs.next().unwrap_or(first)),
+            || inside.time(*ours.next().unwrap_or(first)),
+        )?),
+        None => None,
+    };
+    inside.map_or(Ok(()), PlainClient::end)?;
     plain.end()?;
     if by_name > ground.pace.slow / 10 {
         return left_out(&format!("{by_name} answers by name alone"));
@@ -245,11 +262,27 @@ fn server_rows(ground: &Ground, project: ServerProject) -> Result<Vec<Row>, Faul
         places.len()
     );
     let again_work = format!("{work}, one of them again and again; the same");
+    let alone_work =
+        format!("definition by {server} in `carrel exec`, asked by a plain client; outside of it");
+    let budget = Budget::Ratio(DEFINITION_RATIO);
+    let alone_row = match server_alone {
+        Some(pair) => Row::new(alone_work, pair, budget),
+        None => Row::left_out(alone_work, "it gives no answer there", budget),
+    };
     Ok(vec![
+        alone_row,
         Row::new(each_work.clone(), each.clone(), Budget::Time(DEFINITION_LIMIT)),
         Row::new(each_work, each, Budget::Ratio(DEFINITION_RATIO)),
         Row::new(again_work, again, Budget::Time(DEFINITION_LIMIT)),
     ])
+}
+
+/// Returns the command line of a server in the sandbox; none if the program of Carrel is not built.
+fn in_sandbox(server: &str, directory: &Path) -> Option<Command> {
+    let mut command = Command::new(beside("carrel")?);
+    command.args(["exec", "--timeout", "600", "--env", "CARGO_NET_OFFLINE=true", "--workspace"]);
+    command.arg(directory).arg("--").arg(installed(server)?);
+    Some(command)
 }
 
 /// Asks for definitions through the tool.

@@ -1,4 +1,4 @@
-//! A language server on two pipes, without a sandbox: what an editor has.
+//! A language server on two pipes: what an editor has.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -26,14 +26,14 @@ pub(super) struct PlainClient {
 }
 
 impl PlainClient {
-    /// Starts a server and asks until it knows the definition of what is used at a place; none if it never does.
+    /// Starts a server by its command line and asks until it knows the definition of what is used at a place; none if it never does.
     pub(super) fn start(
+        mut command: Command,
         project: ServerProject,
         directory: &Path,
         first: Place,
     ) -> Result<Option<Self>, Fault> {
         let file = project.file();
-        let mut command = Command::new(project.server());
         command
             .current_dir(directory)
             .stdin(Stdio::piped())

@@ -26,7 +26,7 @@ mod window;
 pub use content::{Content, ImageFormat, SNIFFED_BYTES};
 pub use document::{Document, Unencodable};
 pub use encoding::Encoding;
-pub use lines::{EndingStyle, Line, LineEnding, LineFacts, lines};
+pub use lines::{EndingStyle, Line, LineEnding, LineFacts, line, line_count, line_start, lines};
 pub use window::{
     DEFAULT_CONTEXT, DEFAULT_LINES, MAX_LINE_CHARACTERS, MAX_WINDOW_BYTES, Selection, Window,
     WindowBudget, WindowError,

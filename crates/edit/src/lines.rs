@@ -57,11 +57,11 @@ impl LineFacts {
     /// Counts the lines of a text in two passes, or one if it has no carriage return.
     pub fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
-        let ended = memchr_iter(b'\n', bytes).count();
-        let crlf = if memchr(b'\r', bytes).is_some() { count_crlf(bytes) } else { 0 };
+        let count = line_count(text);
         let final_newline = text.ends_with('\n');
-        let unfinished = usize::from(!text.is_empty() && !final_newline);
-        Self { count: ended + unfinished, lf: ended - crlf, crlf, final_newline }
+        let ended = count - usize::from(!text.is_empty() && !final_newline);
+        let crlf = if memchr(b'\r', bytes).is_some() { count_crlf(bytes) } else { 0 };
+        Self { count, lf: ended - crlf, crlf, final_newline }
     }
 
     /// Returns the kinds of endings that occur.
@@ -116,6 +116,27 @@ pub(crate) fn raw_lines(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text.split_inclusive('\n')
 }
 
+/// Returns a line by its number, counted from 1. The text is not split into lines for it.
+pub fn line(text: &str, number: usize) -> Option<Line<'_>> {
+    let rest = &text[line_start(text, number)?..];
+    let end = memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |end| end + 1);
+    (end > 0).then(|| Line::new(&rest[..end]))
+}
+
+/// Returns the offset at which a line begins, counted from 1. The end of a text counts as the begin of a further line.
+pub fn line_start(text: &str, number: usize) -> Option<usize> {
+    match number.checked_sub(1)? {
+        0 => Some(0),
+        feeds => memchr_iter(b'\n', text.as_bytes()).nth(feeds - 1).map(|feed| feed + 1),
+    }
+}
+
+/// Returns the number of lines. Text after the last line feed counts as one.
+pub fn line_count(text: &str) -> usize {
+    let is_unfinished = !text.is_empty() && !text.ends_with('\n');
+    memchr_iter(b'\n', text.as_bytes()).count() + usize::from(is_unfinished)
+}
+
 /// Returns the 1-based number of the line that holds the byte at `position`.
 pub(crate) fn line_number(text: &str, position: usize) -> usize {
     memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
@@ -139,6 +160,23 @@ mod tests {
             lines("a\nb\r\nc\rd\r\r\n\ne").map(|line| (line.text, line.ending)).collect();
         let want = [("a", lf), ("b", crlf), ("c\rd\r", crlf), ("", lf), ("e", None)];
         assert_eq!(found, want);
+    }
+
+    #[test]
+    fn a_line_by_its_number_is_that_of_the_list() {
+        for text in ["", "a", "\n", "a\n", "a\nb\r\nc\rd\r\r\n\ne", "\n\nä\n"] {
+            let all: Vec<_> = lines(text).collect();
+            assert_eq!(line_count(text), all.len(), "{text:?}");
+            assert_eq!(line(text, 0), None, "{text:?}");
+            let mut start = 0;
+            for (index, raw) in raw_lines(text).enumerate() {
+                assert_eq!(line(text, index + 1), Some(all[index]), "{text:?}");
+                assert_eq!(line_start(text, index + 1), Some(start), "{text:?}");
+                start += raw.len();
+            }
+            assert_eq!(line(text, all.len() + 1), None, "{text:?}");
+            assert_eq!(line_start(text, all.len() + 2), None, "{text:?}");
+        }
     }
 
     #[test]

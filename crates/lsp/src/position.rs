@@ -103,20 +103,20 @@ impl PositionEncoding {
 
 impl LineBreaks {
     fn starts(self, text: &str) -> Vec<usize> {
-        let mut starts = vec![0];
         let bytes = text.as_bytes();
-        for (index, byte) in bytes.iter().enumerate() {
-            let end = match (self, byte) {
-                (_, b'\n') => index + 1,
-                (Self::CarriageReturn | Self::JavaScript, b'\r')
-                    if bytes.get(index + 1) != Some(&b'\n') =>
-                {
-                    index + 1
-                }
-                (Self::JavaScript, 0xe2) if is_separator(&bytes[index..]) => index + 3,
-                _ => continue,
-            };
-            starts.push(end);
+        let feeds = memchr::memchr_iter(b'\n', bytes).map(|feed| feed + 1);
+        let mut starts: Vec<_> = std::iter::once(0).chain(feeds).collect();
+        let of_feeds = starts.len();
+        if self != Self::Newline {
+            let returns = memchr::memchr_iter(b'\r', bytes).map(|at| at + 1);
+            starts.extend(returns.filter(|next| bytes.get(*next) != Some(&b'\n')));
+        }
+        if self == Self::JavaScript {
+            let separators = memchr::memchr_iter(0xe2, bytes);
+            starts.extend(separators.filter(|at| is_separator(&bytes[*at..])).map(|at| at + 3));
+        }
+        if starts.len() > of_feeds {
+            starts.sort_unstable();
         }
         starts
     }
@@ -130,8 +130,12 @@ fn is_separator(bytes: &[u8]) -> bool {
 impl<'t> TextIndex<'t> {
     pub(crate) fn new(text: &'t str, encoding: PositionEncoding, breaks: LineBreaks) -> Self {
         let starts = breaks.starts(text);
-        let own = LineBreaks::Newline.starts(text);
-        let own_starts = (own != starts).then_some(own);
+        let own = || LineBreaks::Newline.starts(text);
+        let own_starts = if breaks == LineBreaks::Newline {
+            None
+        } else {
+            Some(own()).filter(|own| *own != starts)
+        };
         Self { text, starts, own_starts, encoding }
     }
 

@@ -72,11 +72,11 @@ impl SourceText {
 
     /// Returns a line without its ending, counted from 1.
     pub(super) fn line(&self, number: usize) -> Option<&str> {
-        carrel_edit::lines(&self.source).nth(number.checked_sub(1)?).map(|line| line.text)
+        carrel_edit::line(&self.source, number).map(|line| line.text)
     }
 
     pub(super) fn line_count(&self) -> usize {
-        carrel_edit::lines(&self.source).count()
+        carrel_edit::line_count(&self.source)
     }
 
     /// Returns the digest of the content as language servers are told of it.
@@ -91,11 +91,8 @@ impl SourceText {
 
     /// Returns the byte offset of a character, both counted from 1.
     pub(super) fn offset_of(&self, line: usize, column: usize) -> Option<usize> {
-        let begin = match line.checked_sub(1)? {
-            0 => 0,
-            feeds => self.source.match_indices('\n').nth(feeds - 1)?.0 + 1,
-        };
-        let text = carrel_edit::lines(&self.source[begin..]).next()?.text;
+        let begin = carrel_edit::line_start(&self.source, line)?;
+        let text = carrel_edit::line(&self.source[begin..], 1)?.text;
         let at = text.char_indices().nth(column.checked_sub(1)?).map_or(text.len(), |(at, _)| at);
         Some(begin + at)
     }
