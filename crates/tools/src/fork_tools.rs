@@ -43,7 +43,7 @@ struct ForkTool;
 struct ForkInput {
     /// The number of forks.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 100), extend("x-brief" = ""))]
+    #[schemars(range(min = 1, max = MAX_FORKS), extend("x-brief" = ""))]
     count: u8,
 }
 

@@ -56,6 +56,7 @@ pub struct NewTrial {
 pub struct TrialQuery {
     /// The candidate whose diff is returned too.
     #[serde(default)]
+    #[schemars(range(min = 1, max = MAX_FORKS))]
     pub diff: Option<u8>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carrel_domain::{Failure, Network, ToolGroup};
+use carrel_domain::{Failure, MAX_FORKS, Network, ToolGroup};
 use carrel_trial::{Outcome, Promote, Run, Spec, Trial};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub(super) struct Input {
     runs: Vec<String>,
     /// The number of candidates; as many as there are lines by default.
     #[serde(default)]
-    #[schemars(extend("x-brief" = ""))]
+    #[schemars(range(min = 1, max = MAX_FORKS), extend("x-brief" = ""))]
     candidates: Option<u8>,
     /// A line for bash that verifies a candidate; the project's tests by default.
     #[serde(default)]
