@@ -7,9 +7,6 @@ use carrel_domain::ByteSize;
 /// The largest configuration of a task as JSON, file contents included.
 pub const MAX_TASK_BYTES: ByteSize = ByteSize::mib(32);
 
-/// The default timeout of a step, in seconds; what is left of the task's timeout bounds it.
-pub const STEP_SECONDS: u64 = 120;
-
 /// The most queued tasks of one workspace. Further submissions are refused until some have run.
 pub const MAX_WAITING_TASKS: u64 = 100_000;
 

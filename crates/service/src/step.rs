@@ -2,6 +2,8 @@
 
 mod parse;
 
+use std::time::Duration;
+
 use carrel_domain::Network;
 use carrel_wire::OnError;
 use serde_json::{Map, Value};
@@ -90,7 +92,7 @@ pub struct Step {
     pub action_name: String,
     /// The working directory of commands, relative to the workspace.
     pub cwd: Option<String>,
-    /// The timeout in seconds; the default if absent.
+    /// The timeout in seconds; what is left to the task if absent.
     pub timeout: Option<u64>,
     /// A description for progress events.
     pub description: Option<String>,
@@ -103,6 +105,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Returns the time that it may take of what is left to its task.
+    pub(crate) fn time_within(&self, left: Duration) -> Duration {
+        self.timeout.map_or(left, |own| left.min(Duration::from_secs(own)))
+    }
+
     /// Returns the network in the arguments of a tool. A value that the tool will not understand counts as
     /// full network access, so that no token without that scope can submit it.
     pub(crate) fn tool_network(&self) -> Option<Network> {

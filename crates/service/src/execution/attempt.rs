@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use carrel_domain::{Network, Secret, TaskStatus};
 use carrel_git::CredentialSource as _;
@@ -19,7 +19,7 @@ use super::{Ending, Execution, Interruption, is_transient, step_result, trace};
 use crate::credentials::StepCredentials;
 use crate::error::ServiceError;
 use crate::event_writer::EventWriter;
-use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
+use crate::limits::MAX_LOG_LINES;
 use crate::open_workspace::OpenWorkspace;
 use crate::repository::RepositoryUrl;
 use crate::request::TaskPlan;
@@ -109,10 +109,9 @@ impl<'a> Attempt<'a> {
         masked: &mut Vec<(String, Secret)>,
     ) -> Result<(StepResult, Option<Failed>), Ending> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let own = Duration::from_secs(step.timeout.unwrap_or(STEP_SECONDS));
         let credentials = self.open_credentials(step).await;
         masked.extend(credentials.iter().flat_map(StepCredentials::secrets));
-        let (timeout, cancel) = (own.min(left), CancellationToken::new());
+        let (timeout, cancel) = (step.time_within(left), CancellationToken::new());
         let runner =
             StepRunner { attempt: self, step, number, timeout, credentials, masked, cancel };
         let span = trace::step(number, step);

@@ -101,6 +101,8 @@ fn parse_action(request: &StepRequest) -> Result<Action, InvalidRequest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
     use pretty_assertions::assert_eq;
     use schemars::generate::SchemaSettings;
     use serde_json::{Value, json};
@@ -116,6 +118,16 @@ mod tests {
     fn read(step: Value) -> Result<(), String> {
         let step: StepRequest = serde_json::from_value(step).map_err(|error| error.to_string())?;
         parse_step(&step, 0).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_step_without_a_time_gets_all_that_is_left_to_its_task() {
+        let left = Duration::from_secs(900);
+        for (own, expected) in [(Value::Null, 900), (json!(30), 30), (json!(1000), 900)] {
+            let step = json!({ "action": "shell", "command": "ls", "timeout": own });
+            let step = parse_step(&serde_json::from_value(step).unwrap(), 0).unwrap();
+            assert_eq!(step.time_within(left), Duration::from_secs(expected), "{own}");
+        }
     }
 
     #[test]
