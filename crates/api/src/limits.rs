@@ -24,6 +24,9 @@ pub const PERMIT_WAIT: Duration = Duration::from_secs(2);
 /// Raw uploads that are received at the same time.
 pub const MAX_UPLOADS: usize = 16;
 
+/// Raw downloads that are sent at the same time.
+pub const MAX_DOWNLOADS: usize = 64;
+
 /// The lowest average rate of an upload in bytes per second, after the first minute.
 pub const MIN_UPLOAD_RATE: u64 = 16 << 10;
 

@@ -2,8 +2,8 @@
 //!
 //! Concurrency is bounded by permits, and a request that gets none within [`PERMIT_WAIT`] is answered with
 //! 429 instead of queueing without bound. There are separate permits for work (commands and writes; shared
-//! with tasks on a worker), reads, uploads, whose duration the client controls, and event streams, counted
-//! for each workspace.
+//! with tasks on a worker), reads, uploads and downloads, whose duration the client controls, and event streams,
+//! counted for each workspace.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -29,8 +29,8 @@ use crate::auth::{
 use crate::host_check::HostRules;
 use crate::idempotency::InFlight;
 use crate::limits::{
-    MAX_BUFFERED_MEBIBYTES, MAX_CONCURRENT_WORK, MAX_REFUSED_CALLERS, MAX_STREAMS_PER_WORKSPACE,
-    MAX_UPLOADS, PERMIT_WAIT, REFUSAL_AUDIT_BURST,
+    MAX_BUFFERED_MEBIBYTES, MAX_CONCURRENT_WORK, MAX_DOWNLOADS, MAX_REFUSED_CALLERS,
+    MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, PERMIT_WAIT, REFUSAL_AUDIT_BURST,
 };
 use crate::response::{ErrorResponse, Result};
 use crate::worker_proxy::{Location, WorkerProxy};
@@ -96,6 +96,7 @@ pub(crate) struct Inner {
     rates: RateLimits<WorkspaceId>,
     work: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
+    downloads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
     pub(crate) requests: RequestCounts,
@@ -113,6 +114,7 @@ impl Api {
             rates: RateLimits::new(options.rates),
             work: Arc::new(Semaphore::new(MAX_CONCURRENT_WORK)),
             uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
+            downloads: Arc::new(Semaphore::new(MAX_DOWNLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
             requests: RequestCounts::default(),
@@ -259,6 +261,12 @@ impl Api {
     /// occupy a permit for work.
     pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit> {
         acquire_permit(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
+    }
+
+    /// Acquires a permit for a download, whose duration the client controls as well.
+    pub(crate) async fn download_permit(&self) -> Result<OwnedSemaphorePermit> {
+        acquire_permit(&self.inner.downloads, MAX_DOWNLOADS, "too many files are sent at once")
+            .await
     }
 
     /// Acquires a permit for an event stream of a workspace, without waiting.

@@ -278,6 +278,9 @@ codes! {
     /// A range of lines was requested that the file does not have.
     InvalidRange = "E_INVALID_RANGE", "invalid_range", 422,
         "ask for lines that the file has; the message says how many";
+    /// A part of a file was requested that begins behind its end.
+    RangeNotSatisfiable = "E_RANGE_NOT_SATISFIABLE", "range_not_satisfiable", 416,
+        "ask for bytes that the file has; the message says how many";
     /// The text that an edit replaces is not in the file.
     EditFindNotFound = "E_EDIT_FILE_FIND_NOT_FOUND", "edit_file_find_not_found", 409,
         "read the place again and copy the text exactly";

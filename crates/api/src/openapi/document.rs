@@ -179,6 +179,22 @@ fn header_parameter(header: Header) -> Value {
             "A token for GitHub. It is used for this request and not stored.",
             json!({ "type": "string", "pattern": "^[!-~]+$" }),
         ),
+        Header::Range => (
+            "Range",
+            "The bytes that are wanted, as `bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-LENGTH`. One that is \
+             malformed or names several parts asks for the whole file.",
+            json!({ "type": "string" }),
+        ),
+        Header::IfRange => (
+            "If-Range",
+            "The `ETag` of the content of which a part is wanted; another content is sent whole.",
+            json!({ "type": "string" }),
+        ),
+        Header::IfNoneMatch => (
+            "If-None-Match",
+            "The `ETag`s of contents that the client has.",
+            json!({ "type": "string" }),
+        ),
         Header::LastEvent => (
             "Last-Event-ID",
             "The number of the last event that was received: the stream continues after it.",

@@ -34,6 +34,12 @@ pub(crate) enum Header {
     LastEvent,
     /// `X-GitHub-Token`.
     GitHubToken,
+    /// `Range`, the part of a file.
+    Range,
+    /// `If-Range`, the validator for which a part is wanted.
+    IfRange,
+    /// `If-None-Match`, the validators of contents that the client has.
+    IfNoneMatch,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,6 +191,10 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
 
     pub(crate) fn bytes(self, kind: &'static str, description: &'static str) -> Self {
         self.response(200, description, Content::Bytes(kind))
+    }
+
+    pub(crate) fn part(self, kind: &'static str, description: &'static str) -> Self {
+        self.response(206, description, Content::Bytes(kind))
     }
 
     pub(crate) fn no_content(self, status: u16, description: &'static str) -> Self {

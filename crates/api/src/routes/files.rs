@@ -1,21 +1,20 @@
 //! `/files` of a workspace: thin routes over the file tools.
 
+mod byte_range;
+mod download;
 mod upload;
 
-use std::path::PathBuf;
-
-use axum::http::StatusCode;
-use carrel_domain::TokenScope;
-use carrel_fsroot::MAX_READ_BYTES;
+use carrel_domain::{Code, TokenScope};
 use carrel_wire::{
-    DirectoryListing, DirectoryQuery, FileQuery, ReadFileReply, SearchMatches, SearchQuery,
+    CreatedDirectory, DeleteQuery, DeletedFile, DirectoryListing, DirectoryQuery, FileQuery,
+    MoveRequest, MovedFile, NewDirectory, ReadFileReply, SearchMatches, SearchQuery,
     WriteFileRequest, WrittenFile,
 };
 use serde_json::json;
 
 use crate::extract::{Json, QueryParams, WorkspaceRequest};
 use crate::openapi::{Header, Route, SEARCH};
-use crate::response::{ErrorResponse, Result, RouteResult, bytes_response, ok};
+use crate::response::{ErrorResponse, Result, RouteResult, ok};
 use crate::routes::commands::check_relative;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -30,11 +29,21 @@ pub(super) fn routes() -> Vec<Route> {
             .description("Returns a text file of at most 2 MiB.")
             .query::<FileQuery>()
             .json::<ReadFileReply>(200, "The file."),
-        Route::get("/api/workspaces/{workspace_id}/files/raw", raw)
-            .name("read_raw_file", "Read a file as bytes", TokenScope::Read)
-            .description("Returns the bytes of a file of at most 2 MiB.")
+        Route::get("/api/workspaces/{workspace_id}/files/raw", download::get)
+            .name("read_raw_file", "Download a file", TokenScope::Read)
+            .description(
+                "Returns the bytes of a file of any size, or a part of them (`Range`). `ETag` changes with every \
+                 write: with `If-Range` a client goes on where it was cut off, and never mixes two contents; with \
+                 `If-None-Match` it asks only for news.",
+            )
+            .header(Header::Range)
+            .header(Header::IfRange)
+            .header(Header::IfNoneMatch)
             .query::<FileQuery>()
-            .bytes("application/octet-stream", "The bytes."),
+            .bytes("application/octet-stream", "The bytes.")
+            .part("application/octet-stream", "The part of the bytes that `Content-Range` names.")
+            .no_content(304, "The client has this content.")
+            .errors(&[Code::RangeNotSatisfiable]),
         Route::put("/api/workspaces/{workspace_id}/files/raw", upload::put)
             .name("write_raw_file", "Upload a file", TokenScope::Write)
             .description(
@@ -58,6 +67,27 @@ pub(super) fn routes() -> Vec<Route> {
             .header(Header::IdempotencyKey)
             .body::<WriteFileRequest>()
             .json::<WrittenFile>(200, "The file is written."),
+        Route::delete("/api/workspaces/{workspace_id}/files", delete)
+            .name("delete_file", "Delete a file", TokenScope::Write)
+            .description(
+                "Moves a file or directory to the trash, from which a move restores it. The trash is emptied first \
+                 when space ends; what does not fit into it is deleted for good.",
+            )
+            .header(Header::IdempotencyKey)
+            .query::<DeleteQuery>()
+            .json::<DeletedFile>(200, "It is deleted.")
+            .errors(&[Code::DirectoryNotEmpty]),
+        Route::post("/api/workspaces/{workspace_id}/files/move", move_file)
+            .name("move_file", "Move a file", TokenScope::Write)
+            .description("Moves or renames a file or directory; imports of it follow where a language server knows them.")
+            .header(Header::IdempotencyKey)
+            .body::<MoveRequest>()
+            .json::<MovedFile>(200, "It is moved."),
+        Route::post("/api/workspaces/{workspace_id}/files/directories", create_directory)
+            .name("create_directory", "Create a directory", TokenScope::Write)
+            .header(Header::IdempotencyKey)
+            .body::<NewDirectory>()
+            .json::<CreatedDirectory>(200, "The directory is there."),
     ]
 }
 
@@ -113,15 +143,36 @@ async fn write(request: WorkspaceRequest, Json(file, body): Json<WriteFileReques
     request.run_once("write", &body, work).await
 }
 
-async fn raw(
+async fn delete(
     request: WorkspaceRequest,
-    QueryParams(params): QueryParams<FileQuery>,
+    QueryParams(params): QueryParams<DeleteQuery>,
 ) -> RouteResult {
-    let path = PathBuf::from(required_path(params)?);
-    let space = request.api.open_workspace(&request.caller, TokenScope::Read, request.id).await?;
-    let _permit = request.api.read_permit().await?;
-    let read = move || space.named_workspace().files().browse().read(&path, MAX_READ_BYTES);
-    let read = tokio::task::spawn_blocking(read).await;
-    let bytes = read.map_err(|_| ErrorResponse::internal())??;
-    Ok(bytes_response(StatusCode::OK, "application/octet-stream", bytes))
+    request.caller.check(TokenScope::Write, request.id)?;
+    let DeleteQuery { path, recursive } = params;
+    let path = required_path(FileQuery { path })?;
+    let identity = [path.as_bytes(), &[0, u8::from(recursive)]].concat();
+    let arguments = json!({ "path": path, "recursive": recursive });
+    let work = request.call_tool("Delete", arguments, None);
+    request.run_once("delete", &identity, work).await
+}
+
+async fn move_file(request: WorkspaceRequest, Json(moved, body): Json<MoveRequest>) -> RouteResult {
+    request.caller.check(TokenScope::Write, request.id)?;
+    check_relative("source", Some(&moved.source))?;
+    check_relative("destination", Some(&moved.destination))?;
+    let work = request.call_tool("Move", json!(moved), None);
+    request.run_once("move", &body, work).await
+}
+
+async fn create_directory(
+    request: WorkspaceRequest,
+    Json(new, body): Json<NewDirectory>,
+) -> RouteResult {
+    request.caller.check(TokenScope::Write, request.id)?;
+    check_relative("path", Some(&new.path))?;
+    let work = async {
+        request.call_tool("create_directory", json!(new), None).await?;
+        Ok(json!(CreatedDirectory { path: new.path }))
+    };
+    request.run_once("create_directory", &body, work).await
 }

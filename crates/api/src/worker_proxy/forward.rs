@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, IF_NONE_MATCH, IF_RANGE, RANGE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
@@ -51,6 +51,16 @@ pub(crate) const CALLER_HEADER: &str = "x-carrel-caller";
 
 /// Time until a worker's response begins. Commands take at most half of it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The client's headers that the routes read.
+static OWN_HEADERS: [HeaderName; 6] = [
+    CONTENT_TYPE,
+    CONTENT_LENGTH,
+    RANGE,
+    IF_RANGE,
+    IF_NONE_MATCH,
+    HeaderName::from_static(KEY_HEADER),
+];
 
 /// The prefix of MCP's headers, and other headers that it reads.
 const MCP_HEADER_PREFIX: &str = "mcp-";
@@ -236,8 +246,7 @@ fn unreachable(server: &ServerUrl, error: &SendError) -> ErrorResponse {
 /// trace context.
 fn headers(proxy: &WorkerProxy, caller: &Caller, given: &HeaderMap) -> Result<HeaderMap> {
     let of_mcp = |name: &str| name.starts_with(MCP_HEADER_PREFIX) || MCP_HEADERS.contains(&name);
-    let own = [CONTENT_TYPE.as_str(), CONTENT_LENGTH.as_str(), KEY_HEADER];
-    let passes = |name: &HeaderName| own.contains(&name.as_str()) || of_mcp(name.as_str());
+    let passes = |name: &HeaderName| OWN_HEADERS.contains(name) || of_mcp(name.as_str());
     let mut headers: HeaderMap = given
         .iter()
         .filter(|(name, _)| passes(name))

@@ -8,6 +8,8 @@ mod client;
 mod cluster;
 /// Credentials of a workspace.
 mod credentials;
+/// Files of any size that are sent whole or in part.
+mod downloads;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// Forks over REST.

@@ -404,3 +404,59 @@ fn code_is_outlined_and_references_are_found_over_rest() {
     let unknown = json!({ "symbol": "ecko" });
     client.post(&client.at("/tools/find_references"), &unknown).is(404, "E_SYMBOL_NOT_FOUND");
 }
+
+#[test]
+fn files_are_moved_deleted_and_brought_back() {
+    let service = Service::start();
+    let client = service.client();
+    let made = client.post(&client.at("/files/directories"), &json!({ "path": "a/b" })).expect(200);
+    assert_eq!(made, json!({ "path": "a/b" }));
+    // It is there: nothing changes.
+    client.post(&client.at("/files/directories"), &json!({ "path": "a/b" })).expect(200);
+    client.write("a/b/one", "1").expect(200);
+    let rename = |body: Value| client.post(&client.at("/files/move"), &body);
+    let moved = rename(json!({ "source": "a/b/one", "destination": "c/two" })).expect(200);
+    assert_eq!((&moved["destination"], &moved["replaced"]), (&json!("c/two"), &Value::Null));
+    client.write("a/b/three", "3").expect(200);
+    let taken = json!({ "source": "a/b/three", "destination": "c/two" });
+    rename(taken.clone()).is(409, "E_ALREADY_EXISTS");
+    let mut over = taken;
+    over["overwrite"] = json!(true);
+    let replaced = rename(over).expect(200)["replaced"].as_str().unwrap().to_owned();
+    assert_eq!(client.read("c/two").expect(200)["content"], "3");
+    assert_eq!(client.read(&replaced).expect(200)["content"], "1");
+
+    let at = |path: &str| client.at(&format!("/files?path={path}"));
+    client.delete(&at("c")).is(409, "E_DIRECTORY_NOT_EMPTY");
+    let deleted = client.delete(&at("c&recursive=true")).expect(200);
+    client.read("c/two").is(404, "E_NOT_FOUND");
+    let back = json!({ "source": deleted["trash"], "destination": "back" });
+    rename(back).expect(200);
+    assert_eq!(client.read("back/two").expect(200)["content"], "3");
+
+    // A deletion that is sent again is answered again, and deletes nothing that came since.
+    let key = ["--request", "DELETE", "--header", "Idempotency-Key: k"];
+    let first = client.send(&at("back/two"), &key, None).expect(200);
+    client.write("back/two", "new").expect(200);
+    assert_eq!(client.send(&at("back/two"), &key, None).expect(200), first);
+    assert_eq!(client.read("back/two").expect(200)["content"], "new");
+
+    client.delete(&at("../x")).is(403, "E_SANDBOX_VIOLATION");
+    client.delete(&client.at("/files")).is(422, "E_INVALID_REQUEST");
+    rename(json!({ "source": "back", "destination": "/etc/x" })).is(403, "E_SANDBOX_VIOLATION");
+    client
+        .post(&client.at("/files/directories"), &json!({ "path": ".aws/x" }))
+        .is(403, "E_SENSITIVE_PATH");
+    let reader = service.client_for(&client.workspace, "read");
+    reader.delete(&at("back")).is(403, "E_FORBIDDEN");
+}
+
+#[test]
+fn a_workspace_over_its_quota_can_be_emptied() {
+    let service = Service::start();
+    let client = service.cramped(1.0);
+    client.exec("head -c 3M /dev/zero > big; true");
+    client.write("more", "x").is(507, "E_QUOTA_EXCEEDED");
+    client.delete(&client.at("/files?path=big")).expect(200);
+    client.write("more", "x").expect(200);
+}
