@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build install run test test-as-user check bench agents clients diagrams projects schemathesis fuzz soak docs help
+.PHONY: build install run test test-as-user check bench agents clients diagrams projects forks schemathesis fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -83,6 +83,9 @@ projects: build ## Tests and linters of real projects, in the sandbox and outsid
 	scripts/install-test-tools
 	scripts/verify-projects
 
+forks: build ## git, builds, package managers and tests of real projects, in forks and in their base (needs the registries)
+	scripts/verify-forks
+
 schemathesis: ## Requests made from /openapi.json, for SOAK_SECONDS (needs pip)
 	scripts/schemathesis $(SOAK_SECONDS)
 
@@ -90,6 +93,6 @@ soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, language s
 	CARREL_HISTORIES=100000 $(CARGO) test --release -p carrel-conductor --test suite -- --nocapture simulation::
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
 	  $(CARGO) nextest run --workspace --profile soak \
-	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::) | test(oracle::) | test(soak::)'
-	CARREL_KILL_ROUNDS=100 $(CARGO) nextest run --profile ci -p carrel-snapshot -E 'test(killing::)'
+	  -E 'test(race::) | test(kill::) | test(killed::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::) | test(oracle::) | test(soak::)'
+	CARREL_KILL_ROUNDS=100 $(CARGO) nextest run --profile ci -p carrel-snapshot -p carrel-fork -E 'test(killing::)'
 	$(CARGO) nextest run --profile ci -p carrel-code --features all-grammars

@@ -35,6 +35,7 @@ pub(crate) fn run(command: WorkspaceCommand, cli: &Invocation) -> Result<ExitCod
             WorkspaceCommand::Rm(arguments) => remove::remove(arguments, cli).await,
             WorkspaceCommand::Fork(arguments) => fork::fork(arguments, cli).await,
             WorkspaceCommand::Diff(arguments) => fork::diff(arguments, cli).await,
+            WorkspaceCommand::Rebase(arguments) => Box::pin(fork::rebase(arguments, cli)).await,
             WorkspaceCommand::Promote(arguments) => Box::pin(fork::promote(arguments, cli)).await,
             WorkspaceCommand::Restore(arguments) => kept::restore(arguments, cli).await,
             WorkspaceCommand::Drop(arguments) => kept::drop(arguments, cli).await,

@@ -12,7 +12,9 @@ use std::collections::HashMap;
 
 use carrel_domain::{Code, Failure, MAX_FORKS, WorkspaceId};
 use carrel_store::Workspace;
-use carrel_tools::{ForkChange, ForkPatch, Forks, Interface, OtherForks, PromotedFork};
+use carrel_tools::{
+    AdoptedChanges, ForkChange, ForkPatch, Forks, Interface, OtherForks, PromotedFork,
+};
 use carrel_workspace::{Error, Fork, ListingState, Record, UnsavedWork};
 use tracing::{info, warn};
 
@@ -25,6 +27,21 @@ const PAGE: u32 = 1000;
 impl HostedWorkspaces {
     /// Makes forks of a workspace, which is frozen until the last of them is promoted or removed.
     pub async fn fork(&self, base: WorkspaceId, count: u8) -> Result<Vec<Workspace>, Failure> {
+        self.fork_with(base, count, None).await
+    }
+
+    /// Makes a fork of a workspace that begins with the work which a snapshot of the workspace has.
+    pub async fn fork_from(&self, base: WorkspaceId, work: &str) -> Result<Workspace, Failure> {
+        let made = self.fork_with(base, 1, Some(work)).await?;
+        made.into_iter().next().ok_or_else(|| Failure::new(Code::Internal, "no fork was made"))
+    }
+
+    async fn fork_with(
+        &self,
+        base: WorkspaceId,
+        count: u8,
+        work: Option<&str>,
+    ) -> Result<Vec<Workspace>, Failure> {
         let row = self.open_workspace(base).await?.workspace.clone();
         // One without the other is a fork in the making, and not a leftover, while this is held.
         let _forking = self.forking().await;
@@ -46,7 +63,7 @@ impl HostedWorkspaces {
                 rows.push(fork);
             }
         }
-        let made = self.make_forks(base, &rows, usize::from(count)).await;
+        let made = self.make_forks(base, &rows, usize::from(count), work).await;
         if made.is_err() {
             for fork in &rows {
                 self.delete_row(fork.id).await;
@@ -60,6 +77,7 @@ impl HostedWorkspaces {
         base: WorkspaceId,
         rows: &[Workspace],
         count: usize,
+        work: Option<&str>,
     ) -> Result<(), Failure> {
         if rows.len() < count {
             let message =
@@ -72,7 +90,14 @@ impl HostedWorkspaces {
         for row in rows {
             names.push(Some(identifier(row.id)?));
         }
-        self.forks().make(&identifier(base)?, names, None).await.map(drop)
+        let base = identifier(base)?;
+        match work {
+            None => self.forks().make(&base, names, None).await.map(drop),
+            Some(work) => {
+                let name = names.pop().flatten();
+                self.forks().make_from(&base, work, name, None).await.map(drop)
+            }
+        }
     }
 
     /// Returns the rows of a workspace's forks, in the order of their numbers.
@@ -113,6 +138,15 @@ impl HostedWorkspaces {
             }
             None => Ok((forks.changes_against(&fork, against.as_ref()).await?, None)),
         }
+    }
+
+    /// Lets a fork take over what was changed in its base by other programs. Fails if a task of it is queued or running.
+    pub async fn rebase(&self, fork: WorkspaceId) -> Result<AdoptedChanges, Failure> {
+        self.refuse_live_tasks(fork).await?;
+        // It is opened again at its next use.
+        let _closed = self.begin_removal(fork);
+        self.close_for_good(fork).await;
+        self.forks().rebase(&identifier(fork)?).await
     }
 
     /// Makes the base what a fork is, and removes all forks of the base. Fails if a task of one is queued or running.

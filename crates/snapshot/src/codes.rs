@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::compare::CompareError;
 use crate::create::CreateError;
 use crate::error::StorageError;
+use crate::rebase::RebaseError;
 use crate::restore::RestoreError;
 use crate::scan_options::ScanError;
 use crate::store::FindError;
@@ -111,6 +112,32 @@ impl Coded for RestoreError {
             Self::Write { path, before, .. } | Self::ChangedMeanwhile { path, before, .. } => {
                 json!({ "path": path.display().to_string(), "before": before.to_string() })
             }
+            Self::Scan(_) | Self::Storage(_) => json!({}),
+        }
+    }
+}
+
+impl Coded for RebaseError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Find(error) => error.code(),
+            Self::NoOrigin { .. } => Code::ForkRefused,
+            Self::Conflicts { .. } => Code::ForkConflict,
+            Self::Scan(error) => error.code(),
+            Self::Write { source, .. } => source.code(),
+            Self::Storage(error) => error.code(),
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::Find(error) => error.detail(),
+            Self::NoOrigin { id } => json!({ "snapshot": id.to_string() }),
+            Self::Conflicts { id, paths } => {
+                let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+                json!({ "snapshot": id.to_string(), "paths": paths })
+            }
+            Self::Write { path, .. } => json!({ "path": path.display().to_string() }),
             Self::Scan(_) | Self::Storage(_) => json!({}),
         }
     }

@@ -210,7 +210,8 @@ fn live(state: &mut State, now: Timestamp) -> Result<HashSet<ObjectId>, StorageE
     let mut live: HashSet<ObjectId> = undo_record::live(state, now)?.into_iter().collect();
     // Apart from `live`: a file may have the content of a list. Shared, since most lists are those of the snapshot before.
     let mut lists = HashSet::new();
-    for top in state.snapshots.iter().map(|snapshot| snapshot.top).collect::<Vec<_>>() {
+    let tops = state.snapshots.iter().flat_map(|one| [Some(one.top), one.origin]).flatten();
+    for top in tops.collect::<Vec<_>>() {
         mark(&mut state.objects, top, &mut live, &mut lists)?;
     }
     Ok(live)

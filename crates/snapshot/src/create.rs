@@ -44,6 +44,8 @@ pub struct CreateRequest {
     pub author: String,
     /// What it is for.
     pub description: String,
+    /// The snapshot of what the tree began as, for the work of a fork. Its content is kept with this one.
+    pub origin: Option<SnapshotId>,
     /// What is taken.
     pub options: ScanOptions,
 }
@@ -62,6 +64,7 @@ impl CreateRequest {
             reason,
             author: String::new(),
             description: String::new(),
+            origin: None,
             options: ScanOptions::default(),
         }
     }
@@ -154,6 +157,8 @@ impl Store {
         let newest = state.snapshots.last();
         let is_unchanged = newest.is_some_and(|newest| newest.top == scanned.top);
         let parent = newest.map(|newest| newest.id);
+        // While its record is there, so is its content.
+        let origin = request.origin.and_then(|id| state.find(&id.into()).ok().map(|one| one.top));
         let snapshot = Snapshot {
             id: state.take_number(),
             name: request.name.clone(),
@@ -166,6 +171,7 @@ impl Store {
             added_bytes: state.objects.stored_bytes().saturating_sub(bytes_before),
             ignored: request.options.ignored,
             top: scanned.top,
+            origin,
         };
         // Before the record is there, so that no other process takes the same number.
         self.announce(state)?;

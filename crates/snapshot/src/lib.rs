@@ -36,7 +36,7 @@
 //! - `segment` and `objects` keep content by its hash in append-only files.
 //! - `tree` is the list of a directory, which is content as well: the id of the top list stands for a whole tree.
 //! - `scan` makes the lists of the present tree, from change keys and the names of the last scan.
-//! - `create`, `compare`, `restore`, `undo` and `collect` are the operations; each says at its top in which order it
+//! - `create`, `compare`, `restore`, `rebase`, `undo` and `collect` are the operations; each says at its top in which order it
 //!   writes, and what a crash between two steps leaves.
 //!
 //! Undo guards against mistakes, not against power loss. `docs/snapshots.md` lists what is guaranteed.
@@ -67,6 +67,7 @@ mod pending_checkpoint;
 mod power_loss;
 #[cfg(test)]
 mod reader_tests;
+mod rebase;
 mod restore;
 mod restore_steps;
 #[cfg(test)]
@@ -92,6 +93,7 @@ pub use error::StorageError;
 pub use name::{InvalidName, SnapshotId, SnapshotName};
 pub use object_id::ObjectId;
 pub use pending_checkpoint::{LeftImage, PendingCheckpoint};
+pub use rebase::{RebaseError, Rebased};
 pub use restore::{Recovery, RestoreError, RestoreOptions, RestorePlan, Restored};
 pub use scan_options::{Ignored, ScanError, ScanLimits, ScanOptions, Totals, Trust};
 pub use snapshot::{Reason, Snapshot};

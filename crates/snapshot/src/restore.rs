@@ -401,23 +401,7 @@ impl Store {
         if trusted == Trusted::Nothing {
             writer.take_back_access(&journal.granted);
         }
-        let mut steps = Steps::new(writer, trusted);
-        // What goes, the deepest first, makes room for what comes, the highest first.
-        for change in journal.changes.iter().rev() {
-            if steps.is_over() {
-                break;
-            }
-            let removed = steps.remove(change, state);
-            steps.note(change, removed)?;
-        }
-        for change in &journal.changes {
-            if steps.is_over() {
-                break;
-            }
-            let done = steps.put(change, state);
-            steps.note(change, done)?;
-        }
-        Ok(steps.finish())
+        Steps::new(writer, trusted).take(&journal.changes, state)
     }
 }
 

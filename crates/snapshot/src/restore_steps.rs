@@ -49,12 +49,35 @@ impl<'a> Steps<'a> {
     }
 
     /// Returns whether the rest is not to be tried, since the changes so far are taken back.
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.trusted == Trusted::Plan && !self.outcome.is_whole()
     }
 
+    /// Makes changes: what goes, the deepest first, makes room for what comes, the highest first.
+    pub(crate) fn take(
+        mut self,
+        changes: &[Change],
+        state: &mut State,
+    ) -> Result<StepOutcome, StorageError> {
+        for change in changes.iter().rev() {
+            if self.is_over() {
+                break;
+            }
+            let removed = self.remove(change, state);
+            self.note(change, removed)?;
+        }
+        for change in changes {
+            if self.is_over() {
+                break;
+            }
+            let done = self.put(change, state);
+            self.note(change, done)?;
+        }
+        Ok(self.finish())
+    }
+
     /// Writes what waits to be written.
-    pub(crate) fn finish(mut self) -> StepOutcome {
+    fn finish(mut self) -> StepOutcome {
         if let Err(error) = self.writer.finish() {
             self.outcome.failed.push((error.path().to_owned(), error));
         }
@@ -94,11 +117,7 @@ impl<'a> Steps<'a> {
         Ok(is_expected)
     }
 
-    pub(crate) fn note(
-        &mut self,
-        change: &Change,
-        done: Result<(), WriteError>,
-    ) -> Result<(), StorageError> {
+    fn note(&mut self, change: &Change, done: Result<(), WriteError>) -> Result<(), StorageError> {
         match done {
             Ok(()) => Ok(()),
             Err(WriteError::Files(error)) => {
@@ -115,7 +134,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Removes what a change removes.
-    pub(crate) fn remove(&mut self, change: &Change, state: &State) -> Result<(), WriteError> {
+    fn remove(&mut self, change: &Change, state: &State) -> Result<(), WriteError> {
         let (ChangeKind::Deleted | ChangeKind::Type, Some(old)) = (&change.kind, &change.old)
         else {
             return Ok(());
@@ -155,7 +174,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Makes or changes what a change makes or changes.
-    pub(crate) fn put(&mut self, change: &Change, state: &mut State) -> Result<(), WriteError> {
+    fn put(&mut self, change: &Change, state: &mut State) -> Result<(), WriteError> {
         let Some(new) = &change.new else { return Ok(()) };
         let is_in_the_way = |kept: &PathBuf| change.path.starts_with(kept);
         if self.outcome.conflicts.iter().any(is_in_the_way)

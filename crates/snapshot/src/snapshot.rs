@@ -12,8 +12,11 @@ use crate::scan_options::{Ignored, Totals};
 
 const PREFIX: &str = "snapshot-";
 
-/// The version of records. A higher one is refused.
-const VERSION: u32 = 1;
+/// The highest version of records. One beyond it is refused.
+const VERSION: u32 = 2;
+
+/// The version of records that do not name what their tree began as.
+const VERSION_WITHOUT_ORIGIN: u32 = 1;
 
 /// The reason of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +55,8 @@ pub struct Snapshot {
     pub ignored: Ignored,
     /// The list of the top directory.
     pub top: ObjectId,
+    /// That of the tree that this one began as, for the work of a fork.
+    pub origin: Option<ObjectId>,
 }
 
 /// The form of a record in its file.
@@ -70,6 +75,8 @@ struct Stored {
     added_bytes: u64,
     ignored_taken: bool,
     top: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
 }
 
 /// The member that records of all versions have.
@@ -92,7 +99,7 @@ impl Snapshot {
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let stored = Stored {
-            version: VERSION,
+            version: if self.origin.is_some() { VERSION } else { VERSION_WITHOUT_ORIGIN },
             id: self.id,
             name: self.name.clone(),
             created: self.created,
@@ -104,6 +111,7 @@ impl Snapshot {
             added_bytes: self.added_bytes,
             ignored_taken: self.ignored == Ignored::Taken,
             top: self.top.to_string(),
+            origin: self.origin.map(|origin| origin.to_string()),
         };
         let mut bytes = serde_json::to_vec(&stored).unwrap_or_default();
         let checksum = ObjectId::of(&bytes);
@@ -126,6 +134,7 @@ impl Snapshot {
             return Err(RecordError::NewerVersion);
         }
         let stored: Stored = serde_json::from_slice(json).map_err(|_| RecordError::Damaged)?;
+        let list = |text: &String| ObjectId::from_hex(text).ok_or(RecordError::Damaged);
         Ok(Self {
             id: stored.id,
             name: stored.name,
@@ -137,7 +146,8 @@ impl Snapshot {
             totals: stored.totals,
             added_bytes: stored.added_bytes,
             ignored: if stored.ignored_taken { Ignored::Taken } else { Ignored::LeftAlone },
-            top: ObjectId::from_hex(&stored.top).ok_or(RecordError::Damaged)?,
+            top: list(&stored.top)?,
+            origin: stored.origin.as_ref().map(list).transpose()?,
         })
     }
 }

@@ -12,6 +12,8 @@
 
 mod comparison;
 mod expiry;
+mod kept;
+mod rebase;
 mod recording;
 
 use std::path::PathBuf;
@@ -29,7 +31,9 @@ use carrel_workspace::{
 
 pub use self::comparison::ForkPatch;
 pub use self::expiry::{Expired, ExpiredFork};
-use self::recording::Recorded;
+pub use self::kept::RebasedFork;
+pub use self::rebase::AdoptedChanges;
+use self::recording::{Origin, Recorded};
 pub(crate) use self::recording::{base_as_it_is, store_of};
 use crate::blocking::blocking;
 
@@ -183,9 +187,17 @@ impl Forks {
         let before = base_as_it_is(&handle, before_promotion(&fork.key));
         let before = before.await?;
         let (mut ended, mut only_ignored) = (Vec::new(), Vec::new());
+        let has_drift = self.workspaces.has_taken_over(&fork)?;
         for other in &rest {
             let recorded = match others {
-                OtherForks::Record => self.record(other, &base, before).await?,
+                OtherForks::Record => {
+                    let origin = match other.record().filter(|_| has_drift) {
+                        Some(other) => self.origin(other, &base).await,
+                        // There is no drift for any fork.
+                        None => Origin::Base,
+                    };
+                    self.record(other, &base, before, origin).await?
+                }
                 OtherForks::Discard => Recorded::Nothing,
             };
             let Some(record) = other.record() else { continue };
@@ -304,11 +316,23 @@ fn changed(fork: &Record, base: &Workspace, paths: &[PathBuf]) -> Failure {
     // A base with overlays is frozen for every writer of Carrel.
     let past = if is_overlay { ", not through Carrel" } else { "" };
     let shown: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let way_out = if is_overlay {
+        format!(
+            "`carrel workspace rebase {}` takes that over where the fork has not changed the same",
+            fork.key
+        )
+    } else {
+        "put that back, or take what is wanted from the fork by hand".to_owned()
+    };
     let message = format!(
-        "the base {key} has changed since it was forked{past}: {}{}; put that back, or take what is \
-         wanted from the fork by hand",
-        shown.iter().take(5).cloned().collect::<Vec<_>>().join(", "),
-        if shown.len() > 5 { format!(" and {} more", shown.len() - 5) } else { String::new() },
+        "the base {key} has changed since it was forked{past}: {}; {way_out}",
+        first_of(&shown)
     );
     Failure::new(Code::ForkConflict, message).with("base", key.as_str()).with("paths", shown)
+}
+
+/// Returns the first of some paths, and the number of the others.
+fn first_of(paths: &[String]) -> String {
+    let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    if paths.len() > 5 { format!("{shown} and {} more", paths.len() - 5) } else { shown }
 }

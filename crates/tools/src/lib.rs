@@ -56,12 +56,15 @@ pub use carrel_audit::{
 pub use carrel_domain::{Failure, ToolGroup, ToolSelection};
 pub use carrel_exec::{JobId, Owner};
 pub use carrel_fork::{Change as ForkChange, ChangeKind as ForkChangeKind};
+pub use carrel_snapshot::Rebased;
 pub use carrel_snapshot::SnapshotName;
 pub use client_roots::ClientRoots;
 pub use code::SymbolIndexes;
 pub use files::{Upload, UploadedFile};
 pub use fork_tools::ForkHost;
-pub use forks::{Expired, ExpiredFork, ForkPatch, Forks, OtherForks, PromotedFork};
+pub use forks::{
+    AdoptedChanges, Expired, ExpiredFork, ForkPatch, Forks, OtherForks, PromotedFork, RebasedFork,
+};
 pub use git::{GitFacts, GitOptions};
 pub use named_workspace::{NamedWorkspace, Workspaces};
 pub use registry::{Definition, Registry, definitions};

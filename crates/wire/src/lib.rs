@@ -65,6 +65,7 @@ pub use task_request::{OnError, STEP_ACTIONS, StepRequest, TaskRequest};
 pub use tool::{ToolArguments, ToolDescription, ToolList, ToolReply};
 pub use trial::{NewTrial, RemovedTrial, TrialQuery};
 pub use workspace::{
-    EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks, NewWorkspace,
-    Promoted, Promotion, Workspace, WorkspaceList, WorkspaceQuery, WorkspaceState, WorkspaceUsage,
+    AdoptedChanges, EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks,
+    NewWorkspace, Promoted, Promotion, Workspace, WorkspaceList, WorkspaceQuery, WorkspaceState,
+    WorkspaceUsage,
 };

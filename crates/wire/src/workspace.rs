@@ -118,6 +118,10 @@ pub struct NewForks {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = MAX_FORKS))]
     pub count: u8,
+    /// The snapshot with the work of a fork that has ended: the one new fork begins with that, put onto this workspace as it
+    /// is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
 }
 
 fn one() -> u8 {
@@ -168,6 +172,17 @@ pub struct ForkChanges {
     /// The number of changes that are not in the patch, since it would be too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_shown: Option<usize>,
+}
+
+/// Changes of a base that a fork has taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AdoptedChanges {
+    /// The base.
+    pub base: WorkspaceId,
+    /// The first of the entries of the base that changed.
+    pub changed: Vec<String>,
+    /// The number of all of them.
+    pub total: usize,
 }
 
 /// A promotion of a fork.

@@ -75,6 +75,11 @@ pub enum Error {
          directory again"
     )]
     ForkWithoutDirectory { fork: String, base: String },
+    #[error(
+        "the fork {fork} is a copy, which shows nothing of what changed in its base, and cannot be rebased; take a patch by \
+         `carrel workspace diff {fork} --patch`, and apply it to a new fork"
+    )]
+    CopyNotRebased { fork: String },
     #[error("the fork {fork} has {} that its base {base} does not have", changes(*count))]
     ChangedFork { fork: String, base: String, count: usize },
     #[error("no try {id} in {}", root.display())]
@@ -198,7 +203,9 @@ impl Coded for Error {
             Self::Exists { .. } => Code::AlreadyExists,
             Self::Busy { .. } | Self::Changing { .. } => Code::WorkspaceBusy,
             Self::Frozen { .. } => Code::WorkspaceFrozen,
-            Self::ForkOfFork { .. } | Self::TooManyForks { .. } => Code::ForkRefused,
+            Self::ForkOfFork { .. } | Self::TooManyForks { .. } | Self::CopyNotRebased { .. } => {
+                Code::ForkRefused
+            }
             Self::PromotionInterrupted { .. }
             | Self::BaseGone { .. }
             | Self::BrokenFork { .. }
@@ -244,6 +251,7 @@ impl Coded for Error {
             Self::Changing { key } => json!({ "key": key }),
             Self::ForkOfFork { key, base } => json!({ "key": key, "base": base }),
             Self::TooManyForks { key, most } => json!({ "key": key, "most": most }),
+            Self::CopyNotRebased { fork } => json!({ "key": fork }),
             Self::PromotionInterrupted { fork, base }
             | Self::BaseGone { fork, base }
             | Self::BrokenFork { fork, base }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | write the record, `creating`; fsync | a broken fork |
 //! | make the empty directory and the layers; fsync the root | a broken fork |
+//! | put kept work into it, if it is to begin with some | a broken fork |
 //! | write the record, `ready`; fsync | a fork |
 //!
 //! The base is frozen before the first step, and thawed when its last fork is gone, whole or broken. A broken one
@@ -72,6 +73,12 @@ pub struct MakeFork {
 impl Workspaces {
     /// Makes a fork of a frozen base.
     pub fn fork(&self, base: &FrozenBase, request: &MakeFork) -> Result<Created, Error> {
+        self.finish_fork(self.begin_fork(base, request)?)
+    }
+
+    /// Makes a fork that counts as half-made, so that the caller can put files into it first. It is broken if the
+    /// process ends before [`Workspaces::finish_fork`].
+    pub fn begin_fork(&self, base: &FrozenBase, request: &MakeFork) -> Result<RemovalLock, Error> {
         let inner = &self.inner;
         if inner.forks_of(&base.record.key)?.len() >= usize::from(MAX_FORKS) {
             return Err(Error::TooManyForks { key: base.record.key.to_string(), most: MAX_FORKS });
@@ -80,10 +87,19 @@ impl Workspaces {
             Some(identifier) => identifier.clone(),
             None => inner.free_identifier(&base.record.identifier)?,
         };
-        let record = inner.make_fork(base, identifier, request)?;
+        inner.make_fork(base, identifier, request)
+    }
+
+    /// Makes a fork that was begun usable.
+    pub fn finish_fork(&self, begun: RemovalLock) -> Result<Created, Error> {
+        let inner = &self.inner;
+        let missing = || inner.not_found_key(&begun.key);
+        let record = Record { state: State::Ready, ..begun.record.clone().ok_or_else(missing)? };
+        inner.records().write(&record, Durability::Synced)?;
         let path = inner.location(&record.key).workspace;
-        let (fork, key) = (record.identifier.as_str(), &base.record.key);
-        info!(issue_identifier = fork, base = %key, "Workspace forked");
+        let fork = record.identifier.as_str();
+        let base = record.fork.as_ref().map(|fork| fork.base.as_str());
+        info!(issue_identifier = fork, base, "Workspace forked");
         Ok(Created { created: true, record, path })
     }
 }
@@ -189,12 +205,12 @@ impl RootInner {
         base: &FrozenBase,
         identifier: Identifier,
         asked: &MakeFork,
-    ) -> Result<Record, Error> {
+    ) -> Result<RemovalLock, Error> {
         let KeyChoice::Free(key) = self.choose(&identifier)? else {
             let (key, _) = self.lock_of(&identifier, Mode::Shared)?;
             return Err(Error::Exists { identifier, location: self.location(&key) });
         };
-        let _lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
+        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
         if self.records().read(&key)?.is_some() || self.open_directory(&key)?.is_some() {
             return Err(Error::Exists { identifier, location: self.location(&key) });
         }
@@ -220,9 +236,7 @@ impl RootInner {
             ForkKind::Copy => self.copy_base(base, &record.key)?,
         }
         self.sync_root()?;
-        let record = Record { state: State::Ready, ..record };
-        self.records().write(&record, Durability::Synced)?;
-        Ok(record)
+        self.removal_lock(record.key, lock)
     }
 
     /// Gives the directory of a fork to the owner of its base, who owns the files that its commands make.

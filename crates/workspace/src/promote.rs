@@ -4,7 +4,7 @@
 //! writer of Carrel made. A promotion that was interrupted is finished when the base is opened the next time.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use carrel_domain::WorkspaceKey;
 use carrel_fork::{
@@ -26,17 +26,10 @@ use crate::workspaces::{RootInner, Workspaces};
 const MAX_DRIFT: usize = 100;
 
 impl Workspaces {
-    /// Returns the paths that changed in a base since it was forked; a hundred at most.
+    /// Returns the paths that changed in a base since it was forked, or since the fork took that over; a hundred at most.
     pub fn drift(&self, fork: &Record, base: &Workspace) -> Result<Vec<PathBuf>, Error> {
-        let since = match kind(fork) {
-            ForkKind::Overlay => self.inner.frozen_since(&base.record().key)?,
-            // Its record was written after the base was frozen, and has whole milliseconds.
-            ForkKind::Copy => {
-                let made = u64::try_from(fork.created_at.as_millis()).unwrap_or_default() + 1;
-                Some(SystemTime::UNIX_EPOCH + Duration::from_millis(made))
-            }
-        };
-        since.map_or(Ok(Vec::new()), |since| changed_since(base.files(), since))
+        let since = self.inner.drifting_since(fork, &base.record().key)?;
+        since.map_or(Ok(Vec::new()), |since| changed_since(base.files(), since, MAX_DRIFT))
     }
 
     /// Returns what a fork changed against its base.
@@ -209,12 +202,16 @@ pub(crate) fn broken(fork: &Record) -> Error {
     Error::BrokenFork { fork: fork.key.to_string(), base }
 }
 
-fn kind(fork: &Record) -> ForkKind {
+pub(crate) fn kind(fork: &Record) -> ForkKind {
     fork.fork.as_ref().map_or(ForkKind::Copy, |fork| fork.kind)
 }
 
 /// Lists what changed in a tree after a moment of its file system's clock, by times that only the kernel sets.
-fn changed_since(tree: &Root, since: SystemTime) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn changed_since(
+    tree: &Root,
+    since: SystemTime,
+    most: usize,
+) -> Result<Vec<PathBuf>, Error> {
     let mut changed = Vec::new();
     let top = tree.own_metadata().map_err(Error::files("could not look at the base"))?;
     if top.changed > since {
@@ -224,7 +221,7 @@ fn changed_since(tree: &Root, since: SystemTime) -> Result<Vec<PathBuf>, Error> 
         if entry.metadata()?.is_some_and(|metadata| metadata.changed > since) {
             changed.push(entry.path.to_owned());
         }
-        Ok(if changed.len() < MAX_DRIFT { WalkControl::Continue } else { WalkControl::Stop })
+        Ok(if changed.len() < most { WalkControl::Continue } else { WalkControl::Stop })
     };
     // What cannot be read cannot be compared, and was not changed by others either.
     let walked = tree.walk(Path::new("."), visit, |_| Ok(()));

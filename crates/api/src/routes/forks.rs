@@ -4,7 +4,8 @@ use carrel_domain::{Code, MAX_FORKS, TokenScope};
 use carrel_tools::OtherForks;
 use carrel_wire::limits::{MAX_LISTED_CHANGES, MAX_PATCH_BYTES};
 use carrel_wire::{
-    EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks, Promoted, Promotion,
+    AdoptedChanges, EndedFork, ForkChange, ForkChanges, ForkChangesQuery, ForkList, NewForks,
+    Promoted, Promotion,
 };
 use serde_json::json;
 
@@ -33,6 +34,14 @@ pub(super) fn routes() -> Vec<Route> {
             .description("Compares a fork with its base, or with another fork of that base.")
             .query::<ForkChangesQuery>()
             .json::<ForkChanges>(200, "The changes."),
+        Route::post("/api/workspaces/{workspace_id}/rebase", rebase)
+            .name("rebase_fork", "Rebase a fork", TokenScope::Write)
+            .description(
+                "Lets this fork take over what was changed in its base by other programs, so that it can be promoted. \
+                 Refused if the fork has changed the same files.",
+            )
+            .header(Header::IdempotencyKey)
+            .json::<AdoptedChanges>(200, "The fork has what changed in the base."),
         Route::post("/api/workspaces/{workspace_id}/promote", promote)
             .name("promote_fork", "Promote a fork", TokenScope::Write)
             .description(
@@ -50,14 +59,16 @@ async fn create(request: WorkspaceRequest, Json(new, body): Json<NewForks>) -> R
     if !(1..=MAX_FORKS).contains(&new.count) {
         return Err(ErrorResponse::field("count", format!("is a number from 1 to {MAX_FORKS}")));
     }
+    if new.from.is_some() && new.count != 1 {
+        return Err(ErrorResponse::field("count", "is 1 where `from` is given".to_owned()));
+    }
     let work = async {
-        let made = request
-            .api
-            .options
-            .spaces
-            .fork(workspace.id, new.count)
-            .await
-            .map_err(ErrorResponse::of_failure)?;
+        let spaces = &request.api.options.spaces;
+        let made = match &new.from {
+            None => spaces.fork(workspace.id, new.count).await,
+            Some(from) => spaces.fork_from(workspace.id, from).await.map(|fork| vec![fork]),
+        };
+        let made = made.map_err(ErrorResponse::of_failure)?;
         let mut forks = Vec::with_capacity(made.len());
         for fork in &made {
             forks.push(describe(&request.api, &request.caller, fork).await?);
@@ -102,6 +113,22 @@ async fn changes(
     let (changes, patch) = compared.map_err(ErrorResponse::of_failure)?;
     let (patch, not_shown) = patch.map(|patch| (patch.text, patch.not_shown.len())).unzip();
     Ok(ok(&ForkChanges { patch, not_shown, ..listed(&changes) }))
+}
+
+async fn rebase(request: WorkspaceRequest) -> RouteResult {
+    let workspace = request.workspace(TokenScope::Write).await?;
+    let base = base(&request)?;
+    let work = async {
+        let spaces = &request.api.options.spaces;
+        let adopted = spaces.rebase(workspace.id).await.map_err(ErrorResponse::of_failure)?;
+        let shown = adopted.paths.iter().take(MAX_LISTED_CHANGES);
+        Ok(json!(AdoptedChanges {
+            base,
+            changed: shown.map(|path| path.to_string_lossy().into_owned()).collect(),
+            total: adopted.paths.len(),
+        }))
+    };
+    request.run_once("rebase_fork", b"", work).await
 }
 
 async fn promote(request: WorkspaceRequest, Json(promotion, body): Json<Promotion>) -> RouteResult {

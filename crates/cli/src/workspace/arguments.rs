@@ -43,6 +43,12 @@ pub(crate) enum WorkspaceCommand {
         after_help = "Examples:\n  carrel workspace fork ABC-123 --root ~/carrel\n  carrel workspace fork ABC-123 --root ~/carrel --count 3\n  carrel exec --workspace ~/carrel/ABC-123.fork-1 -- make test"
     )]
     Fork(ForkArguments),
+    /// Take over what changed in the base of a fork past Carrel
+    ///
+    /// Refused if the fork has changed the same files. Work of a fork that has ended is put onto its base by
+    /// `carrel workspace fork --from` instead.
+    #[command(after_help = "Example:\n  carrel workspace rebase ABC-123.fork-1 --root ~/carrel")]
+    Rebase(RebaseArguments),
     /// List what a fork has changed against its base
     #[command(after_help = "Example:\n  carrel workspace diff ABC-123.fork-1 --root ~/carrel")]
     Diff(DiffArguments),
@@ -161,6 +167,10 @@ pub(crate) struct ForkArguments {
     /// Identifier of a fork; once for each
     #[arg(long = "as", value_name = "IDENTIFIER")]
     pub(crate) names: Vec<String>,
+    /// Begin with the work of a fork that has ended, a snapshot of the base such as fork-ABC-123.fork-2, put onto the
+    /// base as it is now
+    #[arg(long, value_name = "SNAPSHOT", conflicts_with = "count")]
+    pub(crate) from: Option<String>,
     /// Quota of what each fork changes, such as 500M; the base's if not given
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
     pub(crate) quota: Option<ByteSize>,
@@ -178,6 +188,14 @@ pub(crate) struct DiffArguments {
     /// Print the differences of files as a patch
     #[arg(long)]
     pub(crate) patch: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RebaseArguments {
+    #[command(flatten)]
+    pub(crate) workspace: IdentifierArguments,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
 }

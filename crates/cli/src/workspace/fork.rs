@@ -1,13 +1,17 @@
 //! `carrel workspace fork`, `diff` and `promote`: attempts on a workspace that cost nothing until they change something.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use carrel_domain::{Age, Identifier};
-use carrel_tools::{Expired, ExpiredFork, ForkPatch, Forks, Interface, OtherForks, PromotedFork};
+use carrel_domain::{Age, Code, Identifier};
+use carrel_tools::{
+    AdoptedChanges, Expired, ExpiredFork, ForkPatch, Forks, Interface, OtherForks, PromotedFork,
+    Rebased, RebasedFork,
+};
 use carrel_workspace::{Created, Hooks, Quota, Workspaces};
 use serde_json::{Value, json};
 
-use super::arguments::{DiffArguments, ForkArguments, PromoteArguments};
+use super::arguments::{DiffArguments, ForkArguments, PromoteArguments, RebaseArguments};
 use super::change_list;
 use super::remove::sweep_in_background;
 use super::settings::Settings;
@@ -32,11 +36,26 @@ pub(super) async fn fork(arguments: ForkArguments, cli: &Invocation) -> Result<E
         names.resize(usize::from(arguments.count.unwrap_or(1)), None);
     }
     let forks = forks(settings, &base, &arguments.sandbox, cli)?;
-    let made = forks.make(&base, names, quota).await.map_err(CliError::of_failure)?;
+    let (made, put) = match &arguments.from {
+        None => (forks.make(&base, names, quota).await.map_err(CliError::of_failure)?, None),
+        Some(from) => {
+            let [name] = <[_; 1]>::try_from(names).map_err(|_| {
+                let message = "--from makes one fork, so --as is given once at most";
+                CliError::new(Code::Usage, message)
+            })?;
+            let rebased = Box::pin(forks.make_from(&base, from, name, quota)).await;
+            let RebasedFork { fork, work } = rebased.map_err(CliError::of_failure)?;
+            (vec![fork], Some(work))
+        }
+    };
     let listed: Vec<Value> = made.iter().map(|created| fork_of(created, &base)).collect();
     let idle = Some(forks.runner.policy().fork_idle).filter(|idle| !idle.is_zero());
     let seconds = idle.map(|idle| idle.as_secs());
-    cli.print(&json!({ "base": base, "forks": listed, "idle_seconds": seconds }), || {
+    let mut data = json!({ "base": base, "forks": listed, "idle_seconds": seconds });
+    if let Some(work) = &put {
+        data["work"] = work_facts(work);
+    }
+    cli.print(&data, || {
         let lines = made.iter().map(|Created { record, path, .. }| {
             format!("forked {base} as {} at {}\n", record.key, path.display())
         });
@@ -44,7 +63,57 @@ pub(super) async fn fork(arguments: ForkArguments, cli: &Invocation) -> Result<E
             let idle = Age(idle);
             format!("unused for {idle}, a fork is ended by the next clean-up, and its work becomes a snapshot of {base}\n")
         });
-        output::write((lines.collect::<String>() + &expiry).as_bytes())
+        let work = put.as_ref().map_or_else(String::new, in_words);
+        output::write((lines.collect::<String>() + &work + &expiry).as_bytes())
+    })
+}
+
+/// The work that a fork begins with, as data.
+fn work_facts(work: &Rebased) -> Value {
+    let texts = |paths: &[PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    };
+    let changes = work.changes.iter().map(
+        |change| json!({ "path": change.path.to_string_lossy(), "change": change.kind.as_str() }),
+    );
+    let left_alone = work.left_alone.iter().map(
+        |(path, omission)| json!({ "path": path.to_string_lossy(), "reason": omission.as_str() }),
+    );
+    json!({
+        "changes": changes.collect::<Vec<_>>(),
+        "already": texts(&work.already),
+        "kept": texts(&work.kept),
+        "left_alone": left_alone.collect::<Vec<_>>(),
+    })
+}
+
+fn in_words(work: &Rebased) -> String {
+    let mut lines = format!("it has {} changes of the work\n", work.changes.len());
+    let mut note = |count: usize, what: &str| {
+        if count > 0 {
+            lines += &format!("{count} {what}\n");
+        }
+    };
+    note(work.already.len(), "more are in the base already");
+    note(work.kept.len(), "directories that the work removed are not empty, and stay");
+    note(work.left_alone.len(), "entries are not in the work, and are as in the base");
+    lines
+}
+
+pub(super) async fn rebase(arguments: RebaseArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
+    let fork = settings.identifier(&arguments.workspace.identifier)?;
+    let forks = forks(settings, &fork, &arguments.sandbox, cli)?;
+    let adopted = forks.rebase(&fork).await.map_err(CliError::of_failure)?;
+    let AdoptedChanges { base, paths } = adopted;
+    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+    cli.print(&json!({ "fork": fork, "base": base, "changed": paths }), || {
+        let mut text: String = paths.iter().map(|path| format!("{path}\n")).collect();
+        text += &match paths.len() {
+            0 => format!("{base} has not changed past Carrel\n"),
+            _ => format!("{fork} has taken over what changed in {base}\n"),
+        };
+        output::write(text.as_bytes())
     })
 }
 

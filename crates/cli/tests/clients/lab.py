@@ -1,6 +1,7 @@
 """What every client needs: projects to work on, the program under test, and one line per check."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -123,7 +124,8 @@ class Lab:
     def __init__(self, carrel):
         self.carrel = os.path.abspath(carrel)
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="carrel-clients-"))
-        self.made = 0
+        # Several agents may ask at once.
+        self.made = itertools.count(1)
         self.environment = {
             **os.environ,
             "XDG_STATE_HOME": str(self.base / "state"),
@@ -136,8 +138,7 @@ class Lab:
         shutil.rmtree(self.base, ignore_errors=True)
 
     def directory(self, name):
-        self.made += 1
-        path = self.base / f"{self.made}-{name}" / name
+        path = self.base / f"{next(self.made)}-{name}" / name
         path.mkdir(parents=True)
         return path
 

@@ -2,7 +2,7 @@
 
     run.py --carrel PROGRAM --cache DIRECTORY [CLIENT…]
 
-Clients: python, inspector, typescript, codex, claude, gemini, opencode; all of them if none is named. Exits 0 only if every check passed.
+Clients: python, inspector, typescript, codex, forks, claude, gemini, opencode; all of them if none is named. Exits 0 only if every check passed.
 `scripts/mcp-clients` installs what this needs.
 """
 
@@ -14,13 +14,14 @@ import sys
 import anyio
 
 import codex
+import forks
 import inspector
 import lab
 import listed
 import python_sdk
 import typescript
 
-CLIENTS = ("python", "inspector", "typescript", "codex", *listed.CLIENTS)
+CLIENTS = ("python", "inspector", "typescript", "codex", "forks", *listed.CLIENTS)
 
 
 def parse():
@@ -52,6 +53,8 @@ def main():
             typescript.drive(report, place, arguments.cache)
         if "codex" in chosen:
             codex.drive(report, place, arguments.cache)
+        if "forks" in chosen:
+            forks.drive(report, place, arguments.cache)
         for client in listed.CLIENTS:
             if client in chosen:
                 listed.drive(report, place, arguments.cache, client)

@@ -8,10 +8,14 @@ mod comparing;
 mod expiring;
 /// Every way to change a base, while it has forks.
 mod frozen;
+/// Clean-ups that are killed.
+mod killed;
 /// Limits of commands, in forks.
 mod limits;
 /// Promotions beside one another, and their failures.
 mod promoting;
+/// Work that is put onto a base which moved on.
+mod rebasing;
 /// Forks made and used by one session of MCP.
 mod tools;
 
@@ -73,7 +77,7 @@ impl Base {
     fn workspace(&self, arguments: &[&str]) -> Done {
         let mut command = self.test_env.carrel();
         command.args(["workspace", "--json"]).args(arguments).arg("--root").arg(self.root());
-        if ["fork", "diff", "promote"].contains(&arguments[0]) {
+        if ["fork", "diff", "promote", "rebase"].contains(&arguments[0]) {
             command.args(["--tier", self.test_env.tier]);
         }
         Done::of(command)
@@ -90,7 +94,7 @@ impl Base {
     fn text(&self, arguments: &[&str]) -> (String, String) {
         let mut command = self.test_env.carrel();
         command.arg("workspace").args(arguments).arg("--root").arg(self.root());
-        if ["fork", "diff", "promote"].contains(&arguments[0]) {
+        if ["fork", "diff", "promote", "rebase"].contains(&arguments[0]) {
             command.args(["--tier", self.test_env.tier]);
         }
         let output = command.output().unwrap();

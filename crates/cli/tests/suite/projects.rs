@@ -1,6 +1,9 @@
 //! Real projects, built and tested behind the sandbox with the toolchains that are found by
 //! themselves. A tool that is missing is said so on stderr.
 
+/// git and package managers in forks.
+mod forks;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

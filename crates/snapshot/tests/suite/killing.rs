@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carrel_snapshot::{CreateRequest, Node, Reason, RestoreOptions, Snapshot, SnapshotId, Store};
 use pretty_assertions::assert_eq;
@@ -79,6 +79,14 @@ fn child_process() {
                     store.delete(&previous.into()).unwrap();
                 }
                 store.collect_garbage().unwrap();
+            }
+        }
+        "garbage" => {
+            log.write_all(b"begins\n").unwrap();
+            store.collect_garbage().unwrap();
+            log.write_all(b"ended\n").unwrap();
+            loop {
+                std::thread::park();
             }
         }
         "share" => {
@@ -188,6 +196,103 @@ fn snapshots_and_collections_killed_at_any_moment_lose_nothing() {
         }
         assert!(reports > 0, "no process lived long enough to take a snapshot");
     }
+}
+
+/// A workspace whose store is mostly garbage, with checkpoints of undo.
+fn littered() -> World {
+    let world = prepared();
+    let store = world.store();
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..12 {
+        for file in 0..20 {
+            let content: Vec<u8> = (0..40_000).map(|_| random.u8(..)).collect();
+            world.write(format!("d{}/f{}", file % 5, file / 5), content);
+        }
+        take(&store, &format!("s{round}"));
+    }
+    for round in (0..12).filter(|round| round % 4 != 1) {
+        store.delete(&named(&format!("s{round}")).into()).unwrap();
+    }
+    for number in 0..5 {
+        let path = format!("d{number}/f0");
+        let mut checkpoint = store.begin_checkpoint("ann", path.clone());
+        checkpoint.before_image(std::path::Path::new(&path)).unwrap();
+        world.write(&path, "edited");
+        checkpoint.commit().unwrap().unwrap();
+    }
+    world
+}
+
+fn duplicate(world: &World) -> World {
+    let copy = World::new();
+    let (from, to) = (world.directory.path().join("."), copy.directory.path());
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    copy
+}
+
+fn has_logged(world: &World, word: &str) -> bool {
+    std::fs::read_to_string(world.outside("log")).unwrap().lines().any(|line| line == word)
+}
+
+fn wait_for(world: &World, word: &str) {
+    let begun = Instant::now();
+    while !has_logged(world, word) {
+        assert!(begun.elapsed() < Duration::from_mins(1), "the process never {word}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn a_collection_killed_at_any_moment_keeps_what_is_needed_and_the_next_one_ends_it() {
+    let world = littered();
+    let needed: Vec<_> = world.store().list().unwrap();
+    assert!(world.store().usage().unwrap().reclaimable > 1 << 20);
+    let whole = duplicate(&world);
+    let mut collecting = child(&whole, "garbage");
+    wait_for(&whole, "begins");
+    let begun = Instant::now();
+    wait_for(&whole, "ended");
+    let span = u64::try_from(begun.elapsed().as_micros()).unwrap();
+    collecting.kill().unwrap();
+    collecting.wait().unwrap();
+    let expected = whole.store().usage().unwrap();
+    assert_eq!(expected.reclaimable, 0);
+
+    let mut random = fastrand::Rng::with_seed(rounds() as u64);
+    let mut interrupted = 0;
+    for round in 0..rounds() * 2 {
+        let world = duplicate(&world);
+        let mut collecting = child(&world, "garbage");
+        wait_for(&world, "begins");
+        std::thread::sleep(Duration::from_micros(random.u64(..span)));
+        collecting.kill().unwrap();
+        collecting.wait().unwrap();
+        interrupted += usize::from(!has_logged(&world, "ended"));
+        let store = world.store();
+        assert_eq!(store.damaged().unwrap(), [""; 0], "round {round}");
+        assert_eq!(store.list().unwrap(), needed, "round {round}");
+        for snapshot in &needed {
+            assert_complete(&store, snapshot);
+        }
+        let checkpoints = store.checkpoints("ann").unwrap();
+        assert_eq!(checkpoints.len(), 5, "round {round}");
+        // What another process has before and after a whole collection.
+        store.collect_garbage().unwrap();
+        let usage = store.usage().unwrap();
+        assert_eq!((usage.reclaimable, usage.damaged), (0, 0), "round {round}");
+        assert_eq!(usage.stored, expected.stored, "round {round}");
+        drop(store);
+        let store = world.store();
+        for snapshot in &needed {
+            assert_complete(&store, snapshot);
+        }
+        for checkpoint in checkpoints {
+            assert_eq!(store.undo("ann", checkpoint.id, &[]).unwrap().conflicts, []);
+        }
+        assert!(!world.read_bytes("d3/f0").starts_with(b"edited"), "round {round}");
+    }
+    eprintln!("{interrupted} of {} collections were interrupted", rounds() * 2);
+    assert!(interrupted > 0, "no collection was interrupted");
 }
 
 #[test]

@@ -17,6 +17,8 @@ mod damaged;
 mod killing;
 /// Trees picked at random.
 mod random_trees;
+/// Putting the work of a fork onto a workspace that moved on.
+mod rebasing;
 /// Putting a state back.
 mod restoring;
 /// Finding what changed, and what is left out.
@@ -96,6 +98,10 @@ impl World {
 
     pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    pub(crate) fn read_bytes(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.path(path)).unwrap()
     }
 
     /// Returns everything in the workspace.

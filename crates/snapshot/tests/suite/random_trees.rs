@@ -13,7 +13,7 @@ use crate::{Found, World, named, restore, shown, take};
 
 /// A change of a tree; one that does not fit the tree does nothing.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Write { path: usize, content: u8, length: usize },
     Hole { path: usize, length: u64 },
     Directory(usize),
@@ -53,7 +53,7 @@ fn path(index: usize) -> PathBuf {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let path = 0..PATHS;
     let step = prop_oneof![
         5 => (path.clone(), any::<u8>(), prop_oneof![0..20_usize, Just(4096), Just(70_000)])
@@ -68,7 +68,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-fn take_steps(world: &World, steps: &[Step]) {
+pub(crate) fn take_steps(world: &World, steps: &[Step]) {
     for step in steps {
         take_step(world, step);
     }

@@ -24,6 +24,24 @@ pub(super) enum Recorded {
     Snapshot(SnapshotName),
 }
 
+/// What is known of the tree that a fork began as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is that of the base, where the fork has changed it.
+    Base,
+    /// The base was changed past Carrel where the fork has changed it too.
+    Unknown,
+}
+
+impl Origin {
+    fn filter_base(self, base: SnapshotId) -> Option<SnapshotId> {
+        match self {
+            Self::Base => Some(base),
+            Self::Unknown => None,
+        }
+    }
+}
+
 impl Recorded {
     pub(super) fn snapshot(self) -> Option<SnapshotName> {
         match self {
@@ -40,6 +58,7 @@ impl Forks {
         fork: &RemovalLock,
         base: &Arc<Workspace>,
         base_now: SnapshotId,
+        origin: Origin,
     ) -> Result<Recorded, Failure> {
         let Some(opened) = self.workspaces.open_locked(fork)? else {
             return self.record_nothing(fork);
@@ -61,7 +80,8 @@ impl Forks {
             if compared.changes.is_empty() && compared.incomparable.is_empty() {
                 return Ok(Recorded::OnlyIgnored);
             }
-            under_free_name(&store, &record.key).map(Recorded::Snapshot)
+            under_free_name(&store, &record.key, origin.filter_base(base_now))
+                .map(Recorded::Snapshot)
         });
         let recorded = recorded.await;
         self.runner.end_fork(&path).await?;
@@ -81,7 +101,18 @@ impl Forks {
         let handle = self.runner.open_counted(Arc::clone(&base), Amount::default()).await?;
         let before =
             base_as_it_is(&handle, format!("before the end of the fork {}", fork.key)).await?;
-        self.record(locked, &base, before).await
+        let origin = self.origin(fork, &base).await;
+        self.record(locked, &base, before, origin).await
+    }
+
+    /// Returns what the base as it is now says of the tree that a fork began as. What both have changed would later seem
+    /// to be changed by the fork alone.
+    pub(super) async fn origin(&self, fork: &Record, base: &Arc<Workspace>) -> Origin {
+        match self.drift_of(fork, base).await {
+            Ok(drift) if drift.conflicts.is_empty() => Origin::Base,
+            // What cannot be told does not keep the work from being recorded.
+            Ok(_) | Err(_) => Origin::Unknown,
+        }
     }
 
     /// Fails for a fork without a directory whose work is still there.
@@ -119,13 +150,18 @@ fn directory(base: &WorkspaceHandle) -> Result<carrel_fsroot::Root, Failure> {
 
 /// Takes a snapshot of a fork's tree under a name that says which fork it was. Numbers of forks come back, so the name may
 /// be taken by an earlier one.
-fn under_free_name(store: &Store, fork: &WorkspaceKey) -> Result<SnapshotName, Failure> {
+fn under_free_name(
+    store: &Store,
+    fork: &WorkspaceKey,
+    origin: Option<SnapshotId>,
+) -> Result<SnapshotName, Failure> {
     for number in 1.. {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let name = SnapshotName::new(format!("fork-{fork}{suffix}"))
             .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
         let mut request = CreateRequest::named(name.clone());
         request.description = work_of(fork);
+        request.origin = origin;
         match store.create(&request) {
             Err(CreateError::NameTaken { .. }) => {}
             created => return created.map(|_| name).map_err(Failure::from),

@@ -1,5 +1,5 @@
 use std::fs::{remove_dir_all, remove_file};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ impl Base {
     /// The findings about a workspace, with their fixes.
     fn findings(&self, key: &str) -> Vec<(String, String)> {
         let found = self.workspace(&["verify"]).json;
-        let is_about = |one: &&Value| one["path"].as_str().unwrap().ends_with(key);
+        let is_about = |one: &&Value| Path::new(one["path"].as_str().unwrap()).ends_with(key);
         let word = |one: &Value, name: &str| one[name].as_str().unwrap().to_owned();
         let findings = found["findings"].as_array().unwrap().iter().filter(is_about);
         findings.map(|one| (word(one, "check"), word(one, "fix"))).collect()

@@ -6,7 +6,15 @@ use super::Base;
 use crate::test_environment::Done;
 
 impl Base {
-    fn clean_up(&self, idle: &str, more: &[&str]) -> Value {
+    pub(super) fn try_clean_up(&self, policy: &str) -> Done {
+        let [_, policy] = self.test_env.policy(policy);
+        let mut command = self.test_env.carrel();
+        command.env("CARREL_POLICY", policy).args(["workspace", "gc", "--json", "--root"]);
+        command.arg(self.root());
+        Done::of(command)
+    }
+
+    pub(super) fn clean_up(&self, idle: &str, more: &[&str]) -> Value {
         let [_, policy] = self.test_env.policy(&format!("[forks]\nidle = {idle}\n"));
         let mut command = self.test_env.carrel();
         command.env("CARREL_POLICY", policy).args(["workspace", "gc", "--json"]).args(more);

@@ -213,8 +213,9 @@ fn messages_end_with_one_way_out() {
                      fork, or leave out --keep-if-dirty [E_WORKSPACE_DIRTY]";
         assert_eq!(error(&["rm", "f", "--keep-if-dirty"]), dirty, "{test_env}");
         std::fs::write(base.path.join("src/b"), "by an editor\n").unwrap();
-        let conflict = "error: the base X has changed since it was forked, not through Carrel: src/b; put that back, or \
-                        take what is wanted from the fork by hand [E_FORK_CONFLICT]";
+        let conflict = "error: the base X has changed since it was forked, not through Carrel: src/b; \
+                        `carrel workspace rebase f` takes that over where the fork has not changed the same \
+                        [E_FORK_CONFLICT]";
         assert_eq!(error(&["promote", "f"]), conflict, "{test_env}");
     });
 }

@@ -333,3 +333,56 @@ fn every_request_that_changes_files_is_refused_in_a_frozen_base_with_the_forks()
     base.post(&base.at("/snapshots"), &json!({ "name": "of-frozen" })).expect(200);
     assert_eq!(base.run("find . | sort | grep -v '/\\.git/'; cat a.txt"), before);
 }
+
+#[test]
+fn kept_work_and_changes_past_the_server_reach_forks() {
+    let service = Service::start();
+    let base = service.client();
+    base.write("a.txt", "1\n").expect(200);
+    let forks = fork(&base, 2);
+    let [winner, loser] = forks.as_slice() else { panic!("two forks") };
+    winner.write("a.txt", "won\n").expect(200);
+    loser.write("b.txt", "lost\n").expect(200);
+    let promoted = winner.post(&winner.at("/promote"), &json!({})).expect(200);
+    let kept = promoted["ended"][0]["snapshot"].as_str().unwrap().to_owned();
+
+    let two = json!({ "count": 2, "from": kept });
+    base.post(&base.at("/forks"), &two).is(422, "E_INVALID_REQUEST");
+    let unknown = json!({ "from": "nothing" });
+    base.post(&base.at("/forks"), &unknown).is(404, "E_SNAPSHOT_NOT_FOUND");
+    assert_eq!(base.get(&base.at("/forks")).expect(200)["forks"], json!([]));
+    let made = base.post(&base.at("/forks"), &json!({ "from": kept })).expect(200);
+    let again = Client {
+        workspace: made["forks"][0]["id"].as_str().unwrap().to_owned(),
+        token: base.token.clone(),
+        address: base.address,
+    };
+    assert_eq!(again.read("a.txt").expect(200)["content"], "won\n");
+    assert_eq!(again.read("b.txt").expect(200)["content"], "lost\n");
+
+    let path = service.test_env.path("data/workspaces").join(&base.workspace);
+    std::fs::write(path.join("c.txt"), "by an editor\n").unwrap();
+    again.post(&again.at("/promote"), &json!({})).is(409, "E_FORK_CONFLICT");
+    base.post(&base.at("/rebase"), &json!({})).is(409, "E_FORK_REFUSED");
+    let reader = service.client_for(&base.workspace, "read");
+    reader.post(&again.at("/rebase"), &json!({})).is(403, "E_FORBIDDEN");
+    let adopted = again.post(&again.at("/rebase"), &json!({})).expect(200);
+    let changed: Vec<_> = adopted["changed"].as_array().unwrap().iter().collect();
+    assert!(changed.contains(&&json!("c.txt")), "{adopted}");
+    assert_eq!(adopted["base"].as_str(), Some(base.workspace.as_str()));
+    assert_eq!(run(&again, "cat a.txt b.txt c.txt")["stdout"], "won\nlost\nby an editor\n");
+    again.post(&again.at("/promote"), &json!({})).expect(200);
+    assert_eq!(base.read("b.txt").expect(200)["content"], "lost\n");
+    assert_eq!(base.read("c.txt").expect(200)["content"], "by an editor\n");
+
+    // What both have changed is named, and no fork is left.
+    let forks = fork(&base, 2);
+    forks[0].write("a.txt", "one\n").expect(200);
+    forks[1].write("a.txt", "two\n").expect(200);
+    let promoted = forks[0].post(&forks[0].at("/promote"), &json!({})).expect(200);
+    let kept = promoted["ended"][0]["snapshot"].as_str().unwrap();
+    let refused = base.post(&base.at("/forks"), &json!({ "from": kept }));
+    refused.is(409, "E_FORK_CONFLICT");
+    assert_eq!(base.get(&base.at("/forks")).expect(200)["forks"], json!([]));
+    base.write("a.txt", "thawed\n").expect(200);
+}

@@ -34,11 +34,12 @@ const PATH_FIELDS: [&str; 3] = ["path", "paths", "cwd"];
 const IN_WORKSPACE: &str = "/api/workspaces/{workspace_id}";
 
 /// Routes below a workspace that no path, command, network or operation of git reaches.
-const WITHOUT_BOUNDARY: [(&str, &str); 18] = [
+const WITHOUT_BOUNDARY: [(&str, &str); 19] = [
     ("GET", "/forks"),
     ("POST", "/forks"),
     ("GET", "/changes"),
     ("POST", "/promote"),
+    ("POST", "/rebase"),
     ("GET", "/tries"),
     ("GET", "/tries/{try}"),
     ("DELETE", "/tries/{try}"),

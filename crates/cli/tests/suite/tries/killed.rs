@@ -163,7 +163,8 @@ fn a_try_that_is_killed_at_random_moments_has_the_same_result_when_it_is_taken_u
             let done = loop {
                 let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
                 let mut command = project.command(&words);
-                if killed == 3 {
+                // A candidate whose run is killed three times is disqualified.
+                if killed == 2 {
                     break Done::of(command);
                 }
                 command.stdout(Stdio::null()).stderr(Stdio::null());
