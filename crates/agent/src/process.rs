@@ -100,7 +100,7 @@ impl Process {
         let stop = CancellationToken::new();
         // In the sandbox's pid namespace processes are numbered from one.
         let is_numbered = !runner.is_sandboxed();
-        let running = tokio::spawn({
+        let running = carrel_exec::spawn_task({
             let stop = stop.clone();
             async move { runner.run(&workspace, request, &stop).await }
         });
@@ -109,7 +109,7 @@ impl Process {
             return Err(start_failure(running.await));
         };
         let (sender, events) = mpsc::channel(MAX_QUEUED_LINES);
-        let exited = tokio::spawn(read_output(printed, running, sender));
+        let exited = carrel_exec::spawn_task(read_output(printed, running, sender));
         let pid = u32::try_from(pid).ok().filter(|_| is_numbered);
         Ok(Self { pid, stdin_messages, events, stop, exited })
     }
@@ -159,7 +159,7 @@ impl Input {
             Self::Pipe => {
                 let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
                 let (sender, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
-                tokio::spawn(write_messages(messages, non_blocking(ours)?));
+                carrel_exec::spawn_task(write_messages(messages, non_blocking(ours)?));
                 Ok((Stdin::Opened(theirs), Some(sender)))
             }
         }

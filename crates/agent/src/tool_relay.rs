@@ -78,7 +78,7 @@ impl ToolSocket {
         // `/proc/net/unix` shows the name that a socket was bound with, not the one it was renamed to.
         rename(bound, socket.path())?;
         socket.allow_other_users()?;
-        tokio::spawn(async move {
+        carrel_exec::spawn_task(async move {
             let accepting = accept(&listener, &tools, &reporter, &stop);
             tokio::select! {
                 () = accepting => {}
@@ -143,7 +143,7 @@ async fn accept(
         };
         let connection = RelayConnection::new(stream, Arc::clone(tools), reporter.clone());
         let stop = stop.clone();
-        tokio::spawn(async move {
+        carrel_exec::spawn_task(async move {
             let result = tokio::select! {
                 result = connection.run() => result,
                 () = stop.cancelled() => Ok(()),

@@ -95,7 +95,7 @@ impl<'a> IdempotentRequest<'a> {
         Box::pin(self.run_with_key(Box::pin(work)))
     }
 
-    async fn run_with_key(self, work: impl Future<Output = WorkResult>) -> RouteResult {
+    async fn run_with_key(self, work: BoxFuture<'_, WorkResult>) -> RouteResult {
         let Some(name) = key(self.headers)? else { return self.respond(work.await) };
         let key = IdempotencyKey {
             scope: format!("{} {}", self.scope.scope(), self.route),
@@ -110,7 +110,7 @@ impl<'a> IdempotentRequest<'a> {
     async fn run_or_replay(
         &self,
         key: IdempotencyKey,
-        work: impl Future<Output = WorkResult>,
+        work: BoxFuture<'_, WorkResult>,
     ) -> RouteResult {
         let store = self.api.options.tasks.store();
         let hold = loop {
@@ -169,7 +169,7 @@ impl KeyLease {
         Ok(taken.then(|| Self { store, key, holder }))
     }
 
-    async fn during(&self, work: impl Future<Output = WorkResult>) -> WorkResult {
+    async fn during(&self, work: BoxFuture<'_, WorkResult>) -> WorkResult {
         let extending = async {
             loop {
                 tokio::time::sleep(LEASE / 4).await;

@@ -16,7 +16,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) fn cancel_on_signal(cancel: &CancellationToken) -> Result<JoinHandle<()>> {
     let mut signals = Signals::listen(&[SignalKind::quit()])?;
     let cancel = cancel.clone();
-    Ok(tokio::spawn(async move {
+    Ok(carrel_exec::spawn_task(async move {
         signals.next().await;
         cancel.cancel();
     }))
@@ -27,7 +27,7 @@ pub(crate) fn cancel_on_signal(cancel: &CancellationToken) -> Result<JoinHandle<
 pub(crate) fn stop_on_signal(stop: &CancellationToken) -> Result<JoinHandle<()>> {
     let mut signals = Signals::listen(&[])?;
     let stop = stop.clone();
-    Ok(tokio::spawn(async move {
+    Ok(carrel_exec::spawn_task(async move {
         signals.next().await;
         stop.cancel();
         // A terminal that takes nothing holds up neither the end nor the second signal.

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
+use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::http::uri::Scheme;
 use hyper::{Request, Response};
@@ -102,7 +103,15 @@ impl HttpClient {
     }
 
     /// Sends a request, and returns the response when its head has arrived; the body is read from it.
-    pub async fn send(
+    pub fn send(
+        &self,
+        request: Request<Body>,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<Response<Incoming>, SendError>> {
+        Box::pin(self.send_over_pool(request, within))
+    }
+
+    async fn send_over_pool(
         &self,
         request: Request<Body>,
         within: Duration,

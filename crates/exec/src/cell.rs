@@ -138,7 +138,7 @@ async fn ready(control: &InitConnection) -> Result<Option<NetworkNamespace>, Cel
 /// Returns a flag that turns true when the cell closes its end of the control socket.
 fn watch_exit(control: InitConnection) -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
-    tokio::spawn(async move {
+    crate::tasks::spawn_task(async move {
         // A cell reports nothing after it is ready.
         let _ = control.report().await;
         sender.send_replace(true);

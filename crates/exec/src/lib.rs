@@ -46,6 +46,7 @@ mod running_command;
 mod socket;
 mod spawner;
 mod spawner_connection;
+mod tasks;
 mod terminal;
 
 pub use capture::{CaptureLimits, Captured};
@@ -69,4 +70,5 @@ pub use overlay::{OverlayMount, Unmounted};
 pub use preforked_cell::PreforkedCell;
 pub use running_command::{KillHandle, RunningCommand, Started};
 pub use spawner::Spawner;
+pub use tasks::{Blocking, blocking, spawn_task};
 pub use terminal::{Terminal, TerminalError, TerminalSize};

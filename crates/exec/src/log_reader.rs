@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::capture::without_torn_end;
 use crate::log_file::LogEnd;
+use crate::tasks::blocking;
 
 /// The most bytes of one read, so that no reader can load a whole log into memory.
 pub const MAX_READ_BYTES: usize = 1 << 20;
@@ -159,7 +160,7 @@ impl LogReader {
             return Ok(Vec::new());
         }
         let file = Arc::clone(&self.file);
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = blocking(move || {
             let file = file.get().ok_or(io::ErrorKind::NotFound)?;
             let mut bytes = vec![0; length];
             file.read_exact_at(&mut bytes, from.0).map(|()| bytes)

@@ -237,7 +237,7 @@ fn watch_exit(
 ) -> io::Result<watch::Receiver<bool>> {
     let mut life = Receiver::from_owned_fd(stdout)?;
     let (sender, receiver) = watch::channel(false);
-    tokio::spawn(async move {
+    crate::tasks::spawn_task(async move {
         // An error means the same as end of file.
         let _ = life.read_u8().await;
         // The process has closed its descriptors, so this does not block.

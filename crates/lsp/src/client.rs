@@ -93,7 +93,8 @@ impl Client {
         let (answers, answered) = mpsc::channel(MAX_ANSWERS);
         let reader = read(FrameReader::new(output), Arc::clone(&waiting), answers, peer);
         let writer = write(input, answered, messages, Arc::clone(&waiting));
-        let tasks = [tokio::spawn(reader), tokio::spawn(writer)].map(AbortOnDropHandle::new);
+        let tasks = [carrel_exec::spawn_task(reader), carrel_exec::spawn_task(writer)]
+            .map(AbortOnDropHandle::new);
         Self { waiting, outgoing, _tasks: tasks }
     }
 
@@ -427,7 +428,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_reads_nothing_and_asks_for_ever_is_given_up() {
         let (client, mut server, _) = connection();
-        let asking = tokio::spawn(async move {
+        let asking = carrel_exec::spawn_task(async move {
             let request = json!({ "id": 1, "method": "x".repeat(1000) });
             let body = frame(request.to_string().as_bytes());
             // The client closes its end when it has given up.

@@ -89,7 +89,7 @@ pub enum QueryError {
 pub(crate) async fn blocking<T: Send + 'static, E: Into<QueryError> + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, QueryError> {
-    match tokio::task::spawn_blocking(work).await {
+    match carrel_exec::blocking(work).await {
         Ok(done) => done.map_err(Into::into),
         Err(error) => Err(QueryError::Interrupted(error.to_string())),
     }

@@ -92,7 +92,7 @@ impl ServerProcess {
         let (ending, end) = watch::channel(None);
         let stop = CancellationToken::new();
         let memory = runner.policy().limits.session_memory;
-        tokio::spawn({
+        carrel_exec::spawn_task({
             let stop = stop.clone();
             let definition = launch.definition;
             async move {

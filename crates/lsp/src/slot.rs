@@ -228,7 +228,7 @@ impl Slot {
                     slot.set_running(Some(&server));
                     state.server = Some(server);
                     let ending = end_when_idle(Arc::downgrade(&slot), idle);
-                    state.idle = Some(AbortOnDropHandle::new(tokio::spawn(ending)));
+                    state.idle = Some(AbortOnDropHandle::new(carrel_exec::spawn_task(ending)));
                     Ok(())
                 }
                 Err(error) => {
@@ -242,7 +242,7 @@ impl Slot {
         };
         let stop = self.stop.clone();
         // Ends with the slot, or with the time that a start has.
-        let started = tokio::spawn(async move {
+        let started = carrel_exec::spawn_task(async move {
             tokio::select! {
                 () = stop.cancelled() => Err(QueryError::Closing),
                 started = starting => started,

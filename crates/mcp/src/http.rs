@@ -43,6 +43,7 @@ mod stateless;
 use std::io;
 
 use carrel_http::HttpServer;
+use futures_util::future::BoxFuture;
 use rmcp::ServerHandler;
 use tokio::{
     net::TcpListener,
@@ -56,6 +57,7 @@ pub use bearer_token::{BearerToken, TokenError};
 pub use embedded::EmbeddedEndpoint;
 use endpoint::Endpoint;
 pub use handler_scope::HandlerScope;
+use handler_scope::{MakeHandler, shielded};
 pub use options::{Authentication, CallPath, HttpOptions, OptionsError, ReplyFormat};
 pub use reply_connection::ReplyConnection;
 pub use session_id::{SessionId, SessionOwner};
@@ -87,12 +89,30 @@ where
     H: ServerHandler,
     F: Fn(HandlerScope) -> H + Send + Sync + 'static,
 {
+    serve(listener, options, shielded(factory), cancel).await
+}
+
+fn serve(
+    listener: TcpListener,
+    options: HttpOptions,
+    make: MakeHandler,
+    cancel: CancellationToken,
+) -> BoxFuture<'static, Result<(), HttpError>> {
+    Box::pin(serve_until_cancelled(listener, options, make, cancel))
+}
+
+async fn serve_until_cancelled(
+    listener: TcpListener,
+    options: HttpOptions,
+    make: MakeHandler,
+    cancel: CancellationToken,
+) -> Result<(), HttpError> {
     let address = listener.local_addr().map_err(HttpError::Listener)?;
     options.check_address(address)?;
     let stop = cancel.child_token();
     let calls = TaskTracker::new();
     let limits = options.connections;
-    let endpoint = Endpoint::new(options, factory, &calls, &stop);
+    let endpoint = Endpoint::new(options, make, &calls, &stop);
     let server = HttpServer::new(limits, endpoint.router());
 
     tokio::select! {

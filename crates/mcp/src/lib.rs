@@ -20,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod any_handler;
 mod conformance;
 mod http;
 mod json_rpc;

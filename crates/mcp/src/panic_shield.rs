@@ -29,6 +29,8 @@ use rmcp::{
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
+use crate::any_handler::AnyHandler;
+
 /// Methods with required parameters. The SDK passes a request whose parameters do not fit to
 /// `on_custom_request`, as if its method were unknown; for these the error says what is wrong.
 const WITH_REQUIRED_PARAMETERS: [&str; 7] = [
@@ -45,20 +47,15 @@ const WITH_REQUIRED_PARAMETERS: [&str; 7] = [
 ///
 /// Every method of the SDK's trait is forwarded. The trait has a default for each, so a method that a later
 /// SDK adds must be added here too, or the wrapped handler's would never be called.
-pub(crate) struct PanicShield<H> {
-    handler: Arc<H>,
+#[derive(Clone)]
+pub(crate) struct PanicShield {
+    handler: Arc<dyn AnyHandler>,
     calls: TaskTracker,
 }
 
-impl<H> Clone for PanicShield<H> {
-    fn clone(&self) -> Self {
-        Self { handler: Arc::clone(&self.handler), calls: self.calls.clone() }
-    }
-}
-
-impl<H> PanicShield<H> {
+impl PanicShield {
     /// Wraps `handler`; running calls are counted in `calls`.
-    pub(crate) fn new(handler: H, calls: TaskTracker) -> Self {
+    pub(crate) fn new(handler: impl ServerHandler, calls: TaskTracker) -> Self {
         Self { handler: Arc::new(handler), calls }
     }
 
@@ -127,7 +124,7 @@ macro_rules! notifications {
     )*};
 }
 
-impl<H: ServerHandler> ServerHandler for PanicShield<H> {
+impl ServerHandler for PanicShield {
     requests! {
         ping() -> ();
         initialize(request: InitializeRequestParams) -> InitializeResult;

@@ -7,6 +7,7 @@
 mod line_reader;
 mod line_transport;
 
+use futures_util::future::BoxFuture;
 use rmcp::{
     RoleServer, ServerHandler,
     service::{RunningService, ServerInitializeError, serve_server_with_ct},
@@ -42,8 +43,17 @@ pub async fn serve_stdio<H: ServerHandler>(
     handler: H,
     cancel: CancellationToken,
 ) -> Result<(), StdioError> {
+    let calls = TaskTracker::new();
+    serve_pipes(PanicShield::new(handler, calls.clone()), calls, cancel).await
+}
+
+fn serve_pipes(
+    service: PanicShield,
+    calls: TaskTracker,
+    cancel: CancellationToken,
+) -> BoxFuture<'static, Result<(), StdioError>> {
     let (reader, writer) = stdio_pipes();
-    serve_lines(handler, reader, writer, cancel).await
+    Box::pin(serve(service, calls, reader, writer, cancel))
 }
 
 /// Serves one client over any pair of byte streams, by the rules of [`serve_stdio`].
@@ -58,10 +68,23 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let stop = cancel.child_token();
     let calls = TaskTracker::new();
+    serve(PanicShield::new(handler, calls.clone()), calls, reader, writer, cancel).await
+}
+
+async fn serve<R, W>(
+    service: PanicShield,
+    calls: TaskTracker,
+    reader: R,
+    writer: W,
+    cancel: CancellationToken,
+) -> Result<(), StdioError>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let stop = cancel.child_token();
     let (transport, ends) = LineTransport::start(reader, writer);
-    let service = PanicShield::new(handler, calls.clone());
     // Boxed, because the SDK's handshake is a future of many kilobytes that callers would carry along.
     let handshake = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
         service,
@@ -95,8 +118,8 @@ fn handshake_outcome(error: ServerInitializeError) -> Result<(), StdioError> {
 
 /// Waits until the service ends, the input ends or the server stops, and cancels the calls. Returns the
 /// deadline for the rest of the shutdown.
-async fn wait<H: ServerHandler>(
-    running: RunningService<RoleServer, PanicShield<H>>,
+async fn wait(
+    running: RunningService<RoleServer, PanicShield>,
     input_ended: &CancellationToken,
     stop: &CancellationToken,
 ) -> Instant {

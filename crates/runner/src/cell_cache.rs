@@ -84,7 +84,7 @@ impl CellCache {
             return Arc::clone(slot);
         }
         if !std::mem::replace(&mut state.has_evictor, true) {
-            tokio::spawn(evict_idle(Arc::downgrade(&self.0)));
+            carrel_exec::spawn_task(evict_idle(Arc::downgrade(&self.0)));
         }
         if state.slots.len() >= MAX_CELLS {
             let idle = state.slots.iter().filter(|(_, slot)| slot.is_idle());
@@ -130,7 +130,7 @@ async fn evict_idle(state: Weak<Mutex<CacheState>>) {
         tokio::time::sleep(KEPT_FOR / 4).await;
         let Some(state) = state.upgrade() else { return };
         // Listing and deleting scratch directories waits for the disk.
-        let sweep = tokio::task::spawn_blocking(move || {
+        let sweep = carrel_exec::blocking(move || {
             let mut state = sync::lock(&state);
             let expired = state.slots.extract_if(|_, slot| slot.is_gone() || slot.is_expired());
             let expired: Vec<_> = expired.collect();

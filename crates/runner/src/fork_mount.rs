@@ -19,6 +19,7 @@ use carrel_sandbox::{
     GitDirectory, OverlayDirectories, OverlayPlan, Owner, Plan, Policy, UsedLayers, WorkspaceSource,
 };
 use carrel_workspace::{Amount, Workspace};
+use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use crate::cell_cache::CellKey;
@@ -87,7 +88,11 @@ impl Runner {
     }
 
     /// Ends the idle cells of a fork and its mount. Fails while something else uses the fork.
-    pub async fn end_fork(&self, fork: &Path) -> Result<(), RunError> {
+    pub fn end_fork<'a>(&'a self, fork: &'a Path) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(self.unmount(fork))
+    }
+
+    async fn unmount(&self, fork: &Path) -> Result<(), RunError> {
         let idle = self.inner.cells.cache.take_idle(fork);
         let drop_all = move || {
             drop(idle);
@@ -107,7 +112,14 @@ impl Runner {
 
 impl RunnerInner {
     /// Returns the mounted tree of a fork; none for a workspace that is no overlay.
-    async fn mount_of(
+    fn mount_of<'a>(
+        &'a self,
+        workspace: &'a Arc<Workspace>,
+    ) -> BoxFuture<'a, Result<Option<Arc<ForkMount>>, RunError>> {
+        Box::pin(self.find_or_mount(workspace))
+    }
+
+    async fn find_or_mount(
         &self,
         workspace: &Arc<Workspace>,
     ) -> Result<Option<Arc<ForkMount>>, RunError> {

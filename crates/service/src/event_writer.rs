@@ -55,7 +55,7 @@ impl EventWriter {
         lost: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
         let (events, queue) = channel(CAPACITY);
-        let writer = tokio::spawn(run(tasks, claim, after, queue, lost));
+        let writer = carrel_exec::spawn_task(run(tasks, claim, after, queue, lost));
         Self { events, writer }
     }
 

@@ -207,7 +207,7 @@ impl Execution {
             let made = named.files().create_directories(&path, 0o700);
             made.map_err(carrel_workspace::Error::files("could not make a directory"))
         };
-        match tokio::task::spawn_blocking(made).await {
+        match carrel_exec::blocking(made).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 info!(%error, task = %self.claim.task, "could not create the task's directory");
@@ -221,7 +221,7 @@ impl Execution {
         let workspace = Arc::clone(workspace);
         let path = step_runner::task_directory(self.claim.task);
         let removed = move || workspace.named_workspace().files().remove_tree(&path);
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(removed).await {
+        if let Ok(Err(error)) = carrel_exec::blocking(removed).await {
             info!(%error, task = %self.claim.task, "could not remove the task's directory");
         }
     }

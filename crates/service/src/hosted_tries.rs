@@ -144,7 +144,7 @@ impl HostedWorkspaces {
         let (id, stop) = (session.id().clone(), CancellationToken::new());
         let (own, stopped, name) = (self.clone(), stop.clone(), id.clone());
         let mut running = sync::lock(&self.running_tries().0);
-        let working = tokio::spawn(async move {
+        let working = carrel_exec::spawn_task(async move {
             if let Err(failure) = session.run(&stopped).await
                 && !stopped.is_cancelled()
             {

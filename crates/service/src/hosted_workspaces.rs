@@ -33,6 +33,7 @@ use carrel_workspace::{
     Amount, Create, DEFAULT_KEEP_UNSAVED, Freshness, Hooks, MeasuredUsage, Quota, Remove,
     RootOptions, Target, UnsavedWork, Workspaces,
 };
+use futures_util::future::BoxFuture;
 use tracing::debug;
 
 use crate::error::ServiceError;
@@ -247,7 +248,14 @@ impl HostedWorkspaces {
         Ok(opened)
     }
 
-    async fn open_or_cached(&self, id: WorkspaceId) -> Result<Arc<OpenWorkspace>, ServiceError> {
+    fn open_or_cached(
+        &self,
+        id: WorkspaceId,
+    ) -> BoxFuture<'_, Result<Arc<OpenWorkspace>, ServiceError>> {
+        Box::pin(self.find_open(id))
+    }
+
+    async fn find_open(&self, id: WorkspaceId) -> Result<Arc<OpenWorkspace>, ServiceError> {
         let opened = self.opened().get(&id).map(Arc::clone);
         let row = match opened {
             Some(open) if self.inner.options.volume.is_some() => return Ok(open),

@@ -31,7 +31,7 @@ impl HostedWorkspaces {
     pub async fn sweep_snapshots_once(&self) {
         let (workspaces, policy) = (self.workspaces().clone(), self.runner().policy().snapshots);
         let sweep = move || sweep_snapshots(&workspaces, policy, SweepMode::Delete);
-        let Ok(swept) = tokio::task::spawn_blocking(sweep).await else { return };
+        let Ok(swept) = carrel_exec::blocking(sweep).await else { return };
         let SweptSnapshots { deleted, failed } = swept.unwrap_or_else(|failure| SweptSnapshots {
             failed: vec![failure.message],
             ..SweptSnapshots::default()

@@ -315,7 +315,7 @@ impl Shared {
             // If this fails, the sweep offers the task.
             shared.tasks.bus.offer(&[hint.on(other)]).await.ok()
         };
-        tokio::spawn(forwarding);
+        carrel_exec::spawn_task(forwarding);
     }
 }
 

@@ -2,13 +2,13 @@
 
 use carrel_domain::{Code, Failure};
 use tokio::sync::oneshot;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::JoinError;
 
 /// Runs file work on a thread that may wait for the disk. A panic goes on in the caller's task.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(unfinished(error)))
+    carrel_exec::blocking(work).await.unwrap_or_else(|error| Err(unfinished(error)))
 }
 
 /// Runs file work, and drops the second part of its result on the blocking thread after the first was
@@ -17,7 +17,7 @@ pub(crate) async fn blocking_then_drop<T: Send + 'static, L>(
     work: impl FnOnce() -> Result<(T, L), Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let (sender, receiver) = oneshot::channel();
-    let working = spawn_blocking(move || {
+    let working = carrel_exec::blocking(move || {
         let (done, rest) = work()
             .map_or_else(|failure| (Err(failure), None), |(done, rest)| (Ok(done), Some(rest)));
         // The caller may be gone; the work is done.
@@ -63,7 +63,7 @@ pub(crate) async fn hold(
 ) -> Result<Hold, Failure> {
     let (ready, is_ready) = oneshot::channel();
     let (release, released) = std::sync::mpsc::channel();
-    let working = spawn_blocking(move || take(HoldPoint { ready, released }));
+    let working = carrel_exec::blocking(move || take(HoldPoint { ready, released }));
     match is_ready.await {
         Ok(()) => Ok(Hold { _release: release }),
         Err(_) => match working.await {

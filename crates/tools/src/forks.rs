@@ -28,6 +28,7 @@ use carrel_workspace::{
     Amount, Created, Fork, ForkKind, Hooks, MakeFork, Quota, Record, RemovalLock, UnsavedWork,
     Workspace, Workspaces,
 };
+use futures_util::future::BoxFuture;
 
 pub use self::comparison::ForkPatch;
 pub use self::expiry::{Expired, ExpiredFork};
@@ -153,7 +154,15 @@ impl Forks {
     }
 
     /// Makes the base what a fork is, and removes the fork. The caller has closed the fork in this process.
-    pub async fn promote(
+    pub fn promote<'a>(
+        &'a self,
+        fork: &'a Identifier,
+        others: OtherForks,
+    ) -> BoxFuture<'a, Result<PromotedFork, Failure>> {
+        Box::pin(self.promote_now(fork, others))
+    }
+
+    async fn promote_now(
         &self,
         fork: &Identifier,
         others: OtherForks,

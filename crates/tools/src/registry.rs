@@ -43,8 +43,8 @@ use crate::verify::compiler_check;
 use crate::workspace_list::ALL;
 use carrel_audit::{AuditEvent, AuditedCall, Violation};
 use panic_guard::catch_panic;
-use tool_entry::Entry;
 pub(crate) use tool_entry::encode;
+use tool_entry::{Entry, ResponseFuture};
 pub(crate) use trust_check::check_restored;
 
 /// Bounds the text of a response. Each tool has a smaller budget of its own; this one protects clients
@@ -126,10 +126,14 @@ impl Catalogue {
     }
 
     pub(crate) fn add<T: Tool>(&mut self) {
-        let name = T::ABOUT.name;
+        self.add_entry(Entry::new::<T>());
+    }
+
+    fn add_entry(&mut self, entry: Entry) {
+        let name = entry.definition.about.name;
         let is_new = self.0.iter().all(|entry| entry.definition.about.name != name);
         debug_assert!(is_new, "two tools are called {name}");
-        self.0.push(Entry::new::<T>());
+        self.0.push(entry);
     }
 }
 
@@ -238,7 +242,7 @@ impl Registry {
         let call =
             Call { session, about: Some(about), digest, workspace: named, options: &options };
         let mut facts = None;
-        let work = async {
+        let work: ResponseFuture<'_> = Box::pin(async {
             let workspaces = self.toolbox.workspaces_of(session)?;
             let workspace = workspaces.choose(workspace)?;
             let caller = (session, &workspaces, &options);
@@ -250,7 +254,7 @@ impl Registry {
             };
             // Boxed as in a call by name: the futures of tools are large, and callers nest them deeply.
             self.run_in(about, &context, Box::pin(responding)).await
-        };
+        });
         let response = self.run_audited(call, work).await?;
         let facts = facts.ok_or_else(|| Failure::new(Code::Internal, "the reply has no facts"))?;
         Ok((facts, response))
@@ -367,7 +371,7 @@ impl Registry {
         &self,
         about: About,
         context: &ToolContext,
-        work: impl Future<Output = Result<ToolResponse, Failure>>,
+        work: ResponseFuture<'_>,
     ) -> Result<ToolResponse, Failure> {
         // Before anything is read: a restore that was cut short leaves half of one state and half of another.
         snapshots::finish_interrupted(context).await;

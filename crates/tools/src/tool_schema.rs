@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carrel_domain::Failure;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -18,14 +18,17 @@ pub(crate) const WORKSPACE: &str = "workspace";
 /// The edit distance up to which a known name is suggested in place of an unknown one.
 const MAX_DISTANCE: usize = 2;
 
+/// The function by which a type makes its schema: [`schemars::JsonSchema::json_schema`]. It stands for the type, so that
+/// the functions here are compiled once and not for each tool.
+pub(crate) type Derived = fn(&mut SchemaGenerator) -> Schema;
+
 /// Returns the schema of a type as one object without references.
-pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
-    let mut schema = schema.to_value();
+pub(crate) fn schema_of(derived: Derived) -> Map<String, Value> {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut generator = settings.into_generator();
+    let mut schema = derived(&mut generator).to_value();
+    debug_assert!(generator.definitions().is_empty(), "a type of a tool does not contain itself");
     leave_out_number_formats(&mut schema);
     let mut schema = match schema {
         Value::Object(schema) => schema,
@@ -58,8 +61,8 @@ pub(crate) struct InputSchemas {
 }
 
 impl InputSchemas {
-    pub(crate) fn of<T: JsonSchema>(choice: WorkspaceChoice) -> Self {
-        let mut schema = schema_of::<T>();
+    pub(crate) fn of(input: Derived, choice: WorkspaceChoice) -> Self {
+        let mut schema = schema_of(input);
         schema.values_mut().for_each(leave_out_null);
         let brief = brief(&schema);
         let text = match choice {
@@ -122,6 +125,15 @@ pub(crate) fn decode<T: DeserializeOwned>(
     schema: &Map<String, Value>,
     mut arguments: Map<String, Value>,
 ) -> Result<T, Failure> {
+    fit(schema, &mut arguments)?;
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        wrong(&path, &error.into_inner())
+    })
+}
+
+/// Checks the names of arguments, and brings the values into the types that the schema asks for.
+fn fit(schema: &Map<String, Value>, arguments: &mut Map<String, Value>) -> Result<(), Failure> {
     let no_properties = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&no_properties);
     let required = schema.get("required").and_then(Value::as_array);
@@ -133,14 +145,15 @@ pub(crate) fn decode<T: DeserializeOwned>(
     if let Some(name) = missing {
         return Err(Failure::argument(name, format!("{name} is required")));
     }
-    coerce_arguments(properties, &mut arguments);
+    coerce_arguments(properties, arguments);
     // An optional field that is null was left out.
     arguments.retain(|name, value| !value.is_null() || accepts_null(properties.get(name)));
-    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
-        let path = error.path().to_string();
-        let name = path.split(['.', '[']).next().unwrap_or_default().to_owned();
-        Failure::argument(&name, format!("{path}: {}", error.into_inner()))
-    })
+    Ok(())
+}
+
+fn wrong(path: &str, error: &serde_json::Error) -> Failure {
+    let name = path.split(['.', '[']).next().unwrap_or_default();
+    Failure::argument(name, format!("{path}: {error}"))
 }
 
 fn accepts_null(property: Option<&Value>) -> bool {
@@ -169,6 +182,7 @@ pub(crate) fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
+    use schemars::JsonSchema;
     use serde::Deserialize;
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -187,7 +201,7 @@ mod tests {
 
     fn read(arguments: Value) -> Result<Input, String> {
         let Value::Object(arguments) = arguments else { panic!("an object") };
-        decode(&schema_of::<Input>(), arguments).map_err(|failure| failure.message)
+        decode(&schema_of(Input::json_schema), arguments).map_err(|failure| failure.message)
     }
 
     #[test]

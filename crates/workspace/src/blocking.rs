@@ -8,7 +8,7 @@ where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    tokio::task::spawn_blocking(work)
+    carrel_exec::blocking(work)
         .await
         .unwrap_or_else(|error| Err(Error::Interrupted(error.to_string()).into()))
 }

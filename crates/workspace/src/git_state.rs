@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{ByteSize, message_of};
 use carrel_exec::{CaptureLimits, CommandSpec, ExitStatus, LazySpawner, Limits, Output, Stdin};
 use carrel_fsroot::Root;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +89,15 @@ impl GitState {
 
 impl Workspaces {
     /// Returns the state of every repository in a workspace.
-    pub async fn repositories(
+    pub fn repositories<'a>(
+        &'a self,
+        workspace: &'a Root,
+        spawner: &'a LazySpawner,
+    ) -> BoxFuture<'a, Result<Vec<GitState>, Error>> {
+        Box::pin(self.find_repositories(workspace, spawner))
+    }
+
+    async fn find_repositories(
         &self,
         workspace: &Root,
         spawner: &LazySpawner,

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use carrel_domain::{Identifier, WorkspaceKey, message_of};
 use carrel_fsroot::{Durability, Root};
+use futures_util::future::BoxFuture;
 use tracing::{info, warn};
 
 use crate::error::Error;
@@ -152,7 +153,16 @@ impl Workspaces {
     }
 
     /// Removes a workspace that is locked for removal.
-    pub async fn remove_locked(
+    pub fn remove_locked<'a>(
+        &'a self,
+        target: RemovalLock,
+        unsaved: UnsavedWork,
+        hooks: &'a Hooks,
+    ) -> BoxFuture<'a, Result<Removed, Error>> {
+        Box::pin(self.remove_checked(target, unsaved, hooks))
+    }
+
+    async fn remove_checked(
         &self,
         mut target: RemovalLock,
         unsaved: UnsavedWork,

@@ -12,6 +12,7 @@ use carrel_domain::{Identifier, message_of};
 use carrel_tracker::{Issue, IssueId, TrackerError, TrackerErrorKind};
 use carrel_workspace::{Error, Remove, Target, UnsavedWork, Workspaces};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -121,14 +122,17 @@ impl Conductor {
 }
 
 /// Awaits `work` and sends its message, or `lost` if it panics.
-async fn reporting(
+fn reporting(
     inbox: mpsc::Sender<Message>,
     lost: Message,
-    work: impl Future<Output = Message> + Send,
-) {
-    let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
-    // The conductor receives as long as it needs results.
-    let _ = inbox.send(message).await;
+    work: impl Future<Output = Message> + Send + 'static,
+) -> BoxFuture<'static, ()> {
+    let work: BoxFuture<'static, Message> = Box::pin(work);
+    Box::pin(async move {
+        let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
+        // The conductor receives as long as it needs results.
+        let _ = inbox.send(message).await;
+    })
 }
 
 async fn with_timeout(

@@ -107,13 +107,13 @@ impl Handle {
     /// Returns the secret that the tracker chose for its webhook.
     pub async fn webhook_secret(&self) -> Option<Secret> {
         let webhook_secret = self.webhook_secret.clone();
-        tokio::task::spawn_blocking(move || webhook_secret.secret()).await.ok().flatten()
+        carrel_exec::blocking(move || webhook_secret.secret()).await.ok().flatten()
     }
 
     /// Stores the secret that the tracker chose for its webhook. It is durable when this returns.
     pub async fn store_webhook_secret(&self, secret: Secret) -> io::Result<SecretReceipt> {
         let webhook_secret = self.webhook_secret.clone();
-        let kept = tokio::task::spawn_blocking(move || webhook_secret.keep(&secret)).await;
+        let kept = carrel_exec::blocking(move || webhook_secret.keep(&secret)).await;
         kept.map_err(io::Error::other)?.map_err(io::Error::other)
     }
 
@@ -122,7 +122,7 @@ impl Handle {
     pub async fn transcript(&self, run: &RunRecord) -> io::Result<Option<(File, u64)>> {
         let (files, identifier, run) = (Arc::clone(&self.files), run.identifier.clone(), run.run);
         let opened = move || transcript::open(&files, &identifier, run);
-        let opened = tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)?;
+        let opened = carrel_exec::blocking(opened).await.map_err(io::Error::other)?;
         opened.map_err(io::Error::other)
     }
 }

@@ -63,7 +63,7 @@ impl WorkflowWatcher {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let looked = tokio::task::spawn_blocking(move || {
+            let looked = carrel_exec::blocking(move || {
                 let update = self.check();
                 (self, update)
             });

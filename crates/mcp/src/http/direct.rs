@@ -20,7 +20,7 @@ mod inline_call;
 mod plain_request;
 mod stateless_peer;
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use futures_util::future::BoxFuture;
 use rmcp::{
@@ -58,27 +58,11 @@ impl ResultShape {
     }
 }
 
-/// A handler with its type erased.
-pub(crate) trait Dispatch: Send + Sync {
+impl PanicShield {
     /// Serves one request of a client that has not declared tasks. The future may be dropped only by a
     /// runtime that ends.
-    fn dispatch(
-        self: Arc<Self>,
-        request: PlainMethod,
-        context: RequestContext<RoleServer>,
-        shape: ResultShape,
-    ) -> BoxFuture<'static, Result<ServerResult, ErrorData>>;
-
-    /// Returns whether the handler speaks a revision.
-    fn speaks(&self, version: &ProtocolVersion) -> bool;
-
-    /// Returns whether headers of a call have to repeat arguments of the tool.
-    fn repeats_arguments(&self, tool: &str) -> bool;
-}
-
-impl<H: ServerHandler> Dispatch for PanicShield<H> {
-    fn dispatch(
-        self: Arc<Self>,
+    pub(crate) fn dispatch(
+        self,
         request: PlainMethod,
         context: RequestContext<RoleServer>,
         shape: ResultShape,
@@ -95,11 +79,13 @@ impl<H: ServerHandler> Dispatch for PanicShield<H> {
         }
     }
 
-    fn speaks(&self, version: &ProtocolVersion) -> bool {
-        ServerHandler::supported_protocol_versions(self).contains(version)
+    /// Returns whether the handler speaks a revision.
+    pub(crate) fn speaks(&self, version: &ProtocolVersion) -> bool {
+        self.supported_protocol_versions().contains(version)
     }
 
-    fn repeats_arguments(&self, tool: &str) -> bool {
+    /// Returns whether headers of a call have to repeat arguments of the tool.
+    pub(crate) fn repeats_arguments(&self, tool: &str) -> bool {
         self.get_tool(tool).is_some_and(|tool| has_argument_header(&tool.input_schema))
     }
 }
@@ -154,7 +140,7 @@ fn has_argument_header(schema: &JsonObject) -> bool {
 /// The handler of a session and the client at its other end.
 #[derive(Clone)]
 pub(crate) struct SessionHandler {
-    pub(crate) handler: Arc<dyn Dispatch>,
+    pub(crate) handler: PanicShield,
     pub(crate) peer: Peer<RoleServer>,
 }
 

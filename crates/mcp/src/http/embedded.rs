@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use axum::{extract::Request, response::Response};
+use futures_util::future::BoxFuture;
 use rmcp::ServerHandler;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{endpoint::Endpoint, handler_scope::HandlerScope, options::HttpOptions};
+use super::{
+    endpoint::Endpoint,
+    handler_scope::{HandlerScope, shielded},
+    options::HttpOptions,
+};
 use crate::limits::SHUTDOWN_GRACE;
 
 /// The `/mcp` endpoint without a listener.
@@ -31,13 +36,15 @@ impl EmbeddedEndpoint {
         F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
         let calls = TaskTracker::new();
-        let endpoint = Endpoint::new(options, factory, &calls, &stop);
+        let endpoint = Endpoint::new(options, shielded(factory), &calls, &stop);
         Self { endpoint, calls, stop }
     }
 
     /// Serves one authenticated request.
-    pub async fn serve(&self, request: Request) -> Response {
-        self.endpoint.dispatch(request).await.unwrap_or_else(Response::from)
+    pub fn serve(&self, request: Request) -> BoxFuture<'_, Response> {
+        let serving =
+            async { self.endpoint.dispatch(request).await.unwrap_or_else(Response::from) };
+        Box::pin(serving)
     }
 
     /// Expires idle sessions until the server stops; then ends all of them and waits up to

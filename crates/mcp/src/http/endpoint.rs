@@ -9,14 +9,13 @@ use axum::{
     response::Response,
     routing::{any, get},
 };
-use rmcp::ServerHandler;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     access_control, envelope,
     error_response::{self, ErrorResponse, LAST_EVENT_HEADER, Result, SESSION_HEADER},
     event_stream::{self, EventId},
-    handler_scope::HandlerScope,
+    handler_scope::MakeHandler,
     header_checks,
     options::HttpOptions,
     session::Session,
@@ -36,20 +35,14 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Creates an endpoint without sessions. Calls run in `calls`; cancelling `stop` cancels them.
-    pub(crate) fn new<H, F>(
+    pub(crate) fn new(
         options: HttpOptions,
-        factory: F,
+        make: MakeHandler,
         calls: &TaskTracker,
         stop: &CancellationToken,
-    ) -> Arc<Self>
-    where
-        H: ServerHandler,
-        F: Fn(HandlerScope) -> H + Send + Sync + 'static,
-    {
-        let factory = Arc::new(factory);
-        let sessions =
-            SessionTable::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
-        let stateless = Stateless::new(&options, factory, calls.clone(), stop.clone());
+    ) -> Arc<Self> {
+        let sessions = SessionTable::new(&options, Arc::clone(&make), calls.clone(), stop.clone());
+        let stateless = Stateless::new(&options, make, calls.clone(), stop.clone());
         Arc::new(Self { options, sessions, stateless })
     }
 

@@ -21,14 +21,14 @@ use std::{
 };
 
 use carrel_domain::sync;
-use rmcp::{ServerHandler, service::serve_server_with_ct, transport::TransportAdapterIdentity};
+use rmcp::{service::serve_server_with_ct, transport::TransportAdapterIdentity};
 use tokio::time::MissedTickBehavior;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info};
 
 use super::{
     direct::SessionHandler,
-    handler_scope::HandlerScope,
+    handler_scope::{HandlerScope, MakeHandler},
     options::{CallPath, HttpOptions},
     session::{Session, SessionTransport},
     session_id::{SessionId, SessionOwner},
@@ -61,22 +61,17 @@ impl fmt::Debug for SessionTable {
 
 impl SessionTable {
     /// Creates an empty table. Services of sessions run in `calls`; cancelling `stop` ends all of them.
-    pub(crate) fn new<H, F>(
+    pub(crate) fn new(
         options: &HttpOptions,
-        factory: Arc<F>,
+        make: MakeHandler,
         calls: TaskTracker,
         stop: CancellationToken,
-    ) -> Arc<Self>
-    where
-        H: ServerHandler,
-        F: Fn(HandlerScope) -> H + Send + Sync + 'static,
-    {
+    ) -> Arc<Self> {
         let path = options.call_path;
         let serve = move |transport: SessionTransport| {
             let Session { id, owner, .. } = &*transport.session;
             let scope = HandlerScope::Session { id: id.clone(), owner: owner.clone() };
-            let service = PanicShield::new(factory(scope), calls.clone());
-            calls.spawn(serve(service, transport, path));
+            calls.spawn(serve(make(scope, &calls), transport, path));
         };
         Arc::new(Self {
             open: Mutex::default(),
@@ -177,16 +172,12 @@ impl SessionTable {
     }
 }
 
-async fn serve<H: ServerHandler>(
-    service: PanicShield<H>,
-    transport: SessionTransport,
-    path: CallPath,
-) {
+async fn serve(service: PanicShield, transport: SessionTransport, path: CallPath) {
     let session = Arc::clone(&transport.session);
     let stop = session.stop.clone();
     let handler = match path {
         CallPath::Service => None,
-        CallPath::Direct => Some(Arc::new(service.clone())),
+        CallPath::Direct => Some(service.clone()),
     };
     // Boxed, because the SDK's handshake is a future of many kilobytes that would otherwise stay part of
     // this task for the life of the session.
@@ -208,7 +199,10 @@ async fn serve<H: ServerHandler>(
 
 #[cfg(test)]
 mod tests {
+    use rmcp::ServerHandler;
+
     use super::*;
+    use crate::http::handler_scope::shielded;
 
     struct IdleHandler;
 
@@ -220,7 +214,7 @@ mod tests {
             HttpOptions { max_sessions: 4, max_sessions_per_owner: 2, ..HttpOptions::embedded() };
         let calls = TaskTracker::new();
         let table =
-            SessionTable::new(&options, Arc::new(|_| IdleHandler), calls, CancellationToken::new());
+            SessionTable::new(&options, shielded(|_| IdleHandler), calls, CancellationToken::new());
         let one = SessionOwner("one".into());
         let other = SessionOwner("other".into());
         let own: Vec<_> = (0..5).map(|_| table.open(&one).unwrap()).collect();

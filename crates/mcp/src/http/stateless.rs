@@ -17,7 +17,7 @@ use axum::{
 };
 use futures_util::future::BoxFuture;
 use rmcp::{
-    ErrorData, ServerHandler,
+    ErrorData,
     model::{ErrorCode, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage},
     service::RequestContext,
     transport::{
@@ -28,9 +28,9 @@ use rmcp::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    direct::{self, Dispatch, InlineCall, PlainRequest, ResultShape, StatelessPeer},
+    direct::{self, InlineCall, PlainRequest, ResultShape, StatelessPeer},
     error_response,
-    handler_scope::HandlerScope,
+    handler_scope::{HandlerScope, MakeHandler},
     options::{CallPath, HttpOptions, ReplyFormat},
 };
 use crate::{limits::KEEP_ALIVE, panic_shield::PanicShield};
@@ -47,7 +47,7 @@ pub(crate) struct Stateless {
 
 /// The short way: a handler for each request, and the peer that they share.
 struct Direct {
-    make: Box<dyn Fn() -> Arc<dyn Dispatch> + Send + Sync>,
+    make: MakeHandler,
     peer: StatelessPeer,
     calls: TaskTracker,
     stop: CancellationToken,
@@ -61,16 +61,12 @@ impl fmt::Debug for Stateless {
 
 impl Stateless {
     /// Prepares the service. Running calls are counted in `calls`; cancelling `stop` cancels them.
-    pub(crate) fn new<H, F>(
+    pub(crate) fn new(
         options: &HttpOptions,
-        factory: Arc<F>,
+        make: MakeHandler,
         calls: TaskTracker,
         stop: CancellationToken,
-    ) -> Self
-    where
-        H: ServerHandler,
-        F: Fn(HandlerScope) -> H + Send + Sync + 'static,
-    {
+    ) -> Self {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -79,19 +75,15 @@ impl Stateless {
             .with_sse_keep_alive(Some(KEEP_ALIVE))
             .with_max_request_body_bytes(options.max_body_bytes)
             .with_cancellation_token(stop.clone());
-        let make = {
-            let calls = calls.clone();
-            move || PanicShield::new(factory(HandlerScope::Request), calls.clone())
-        };
         let direct = match (options.call_path, options.reply_format) {
             (CallPath::Direct, ReplyFormat::Json) => {
-                let make = make.clone();
+                let (make, calls) = (Arc::clone(&make), calls.clone());
                 let peer = StatelessPeer::new(stop.clone());
-                Some(Direct { make: Box::new(move || Arc::new(make())), peer, calls, stop })
+                Some(Direct { make, peer, calls, stop })
             }
             (CallPath::Service, _) | (_, ReplyFormat::EventStream) => None,
         };
-        let make = move || Ok(make());
+        let make = move || Ok(make(HandlerScope::Request, &calls));
         let service =
             StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config);
         let serve = move |request: Request| -> BoxFuture<'static, Response> {
@@ -112,7 +104,7 @@ impl Stateless {
             && let Some(request) = PlainRequest::read(&body)
             && request.stands_alone(&parts.headers)
         {
-            let handler = (direct.make)();
+            let handler = (direct.make)(HandlerScope::Request, &direct.calls);
             if handler.speaks(&ProtocolVersion::V_2026_07_28)
                 && !request.tool().is_some_and(|tool| handler.repeats_arguments(tool))
             {
@@ -131,12 +123,7 @@ impl Stateless {
 }
 
 impl Direct {
-    async fn serve(
-        &self,
-        handler: Arc<dyn Dispatch>,
-        request: PlainRequest,
-        parts: Parts,
-    ) -> Response {
+    async fn serve(&self, handler: PanicShield, request: PlainRequest, parts: Parts) -> Response {
         let PlainRequest { identifier, method, meta } = request;
         let mut context = RequestContext::new(identifier.clone(), self.peer.get());
         context.meta = meta;

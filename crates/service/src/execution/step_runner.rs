@@ -55,7 +55,7 @@ pub(super) fn task_directory(task: TaskId) -> PathBuf {
 pub(super) async fn repositories(workspace: &OpenWorkspace) -> Vec<String> {
     let workspace = Arc::clone(workspace.named_workspace());
     let list = move || workspace.files().browse().list(Path::new(REPOSITORIES)).unwrap_or_default();
-    let entries = tokio::task::spawn_blocking(list).await.unwrap_or_default();
+    let entries = carrel_exec::blocking(list).await.unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
     names.take(MAX_REPOSITORIES).collect()
 }
@@ -338,7 +338,7 @@ impl StepRunner<'_> {
                 "{REPOSITORIES}/{first} and {REPOSITORIES}/{second} hold something else; remove one of them"
             ))
         };
-        tokio::task::spawn_blocking(locate).await.unwrap_or_else(|error| Err(error.to_string()))
+        carrel_exec::blocking(locate).await.unwrap_or_else(|error| Err(error.to_string()))
     }
 }
 

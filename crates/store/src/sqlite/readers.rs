@@ -4,6 +4,7 @@
 //! transaction, so that several statements see one snapshot. SQLite blocks, so that reads run on tokio's
 //! blocking threads, at most four at once.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,6 +17,11 @@ use super::connection::open_reader;
 use crate::error::StoreError;
 
 const MAX_READERS: usize = 4;
+
+/// Reads of all types are one type of task, since each type of its own would add some kilobytes to the program.
+type Work = Box<dyn FnOnce(&Connection) -> Result<Found, StoreError> + Send>;
+
+type Found = Box<dyn Any + Send>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Readers {
@@ -35,6 +41,12 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let work: Work = Box::new(|connection| Ok(Box::new(work(connection)?)));
+        let found = self.read_boxed(work).await?;
+        Ok(*found.downcast().expect("work returns its own type"))
+    }
+
+    async fn read_boxed(&self, work: Work) -> Result<Found, StoreError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let this = self.clone();
         let reading = spawn_blocking(move || {

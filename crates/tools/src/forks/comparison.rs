@@ -8,6 +8,7 @@ use carrel_domain::{Code, Failure, Identifier};
 use carrel_fork::{Change, ChangeKind, Node};
 use carrel_fsroot::{Problem, Root};
 use carrel_workspace::{Record, Workspace};
+use futures_util::future::BoxFuture;
 
 use super::{Forks, Pair};
 use crate::blocking::blocking;
@@ -79,7 +80,15 @@ impl Forks {
     }
 
     /// Returns the tree that is compared with, and that of the fork.
-    async fn trees(
+    fn trees<'a>(
+        &'a self,
+        fork: &'a Identifier,
+        other: Option<&'a Identifier>,
+    ) -> BoxFuture<'a, Result<(Tree, Tree), Failure>> {
+        Box::pin(self.find_trees(fork, other))
+    }
+
+    async fn find_trees(
         &self,
         fork: &Identifier,
         other: Option<&Identifier>,

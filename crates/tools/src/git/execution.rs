@@ -20,6 +20,7 @@ use carrel_git::{
 };
 use carrel_runner::{CommandForm, LimitRequest, RunRequest};
 use carrel_shell::Preset;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::reply::{Execution, GitFacts, reply};
@@ -123,7 +124,14 @@ impl GitRequest {
 }
 
 /// Runs a git operation. A non-zero exit status is part of the reply, not a failure.
-pub(crate) async fn run(context: &ToolContext, request: GitRequest) -> ToolResult<GitFacts> {
+pub(crate) fn run(
+    context: &ToolContext,
+    request: GitRequest,
+) -> BoxFuture<'_, ToolResult<GitFacts>> {
+    Box::pin(run_checked(context, request))
+}
+
+async fn run_checked(context: &ToolContext, request: GitRequest) -> ToolResult<GitFacts> {
     let preparation = Preparation::new(context, request.directory.as_deref()).await?;
     let paths = preparation.paths();
     let line =

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use carrel_domain::{Code, Failure};
+use schemars::JsonSchema as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -11,11 +12,13 @@ use super::Definition;
 use super::fan_out;
 use crate::response::{Reply, ToolResponse};
 use crate::schema_dialect::or_error;
-use crate::tool::{Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-use crate::tool_schema::{InputSchemas, decode, schema_of};
+use crate::tool_schema::{Derived, InputSchemas, decode, schema_of};
 
-type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
+/// The work of any tool.
+pub(super) type ResponseFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
 
 type Arguments = Map<String, Value>;
 
@@ -37,22 +40,17 @@ fn call_with_schema<'a, T: Tool>(
 /// Encodes the facts of a reply as JSON.
 pub(crate) fn encode<F: Serialize>(reply: Reply<F>) -> Result<ToolResponse, Failure> {
     let Reply { content, facts, data } = reply;
-    let structured = serde_json::to_value(facts).map_err(|error| {
-        Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
-    })?;
+    let structured = serde_json::to_value(facts).map_err(unencoded)?;
     Ok(ToolResponse { content, structured, data, is_error: false })
+}
+
+fn unencoded(error: serde_json::Error) -> Failure {
+    Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
 }
 
 impl Entry {
     pub(super) fn new<T: Tool>() -> Self {
-        let about = T::ABOUT;
-        let facts = schema_of::<T::Facts>();
-        let output_schema = match about.workspaces {
-            WorkspaceChoice::OneOrAll => or_error(vec![facts.into(), fan_out::schema()]),
-            WorkspaceChoice::One | WorkspaceChoice::Optional => or_error(vec![facts.into()]),
-        };
-        let input = InputSchemas::of::<T::Input>(about.workspaces);
-        let definition = Definition { about, input, output_schema: Arc::new(output_schema) };
+        let definition = define(T::ABOUT, T::Input::json_schema, T::Facts::json_schema);
         Self { definition, call: call_with_schema::<T> }
     }
 
@@ -63,4 +61,14 @@ impl Entry {
     ) -> ResponseFuture<'a> {
         (self.call)(self.definition.input_schema(), context, arguments)
     }
+}
+
+fn define(about: About, input: Derived, facts: Derived) -> Definition {
+    let facts = schema_of(facts);
+    let output_schema = match about.workspaces {
+        WorkspaceChoice::OneOrAll => or_error(vec![facts.into(), fan_out::schema()]),
+        WorkspaceChoice::One | WorkspaceChoice::Optional => or_error(vec![facts.into()]),
+    };
+    let input = InputSchemas::of(input, about.workspaces);
+    Definition { about, input, output_schema: Arc::new(output_schema) }
 }

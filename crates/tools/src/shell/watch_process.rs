@@ -92,7 +92,7 @@ impl Tool for WatchProcess {
         let shell = launch.start_with(context, Some((Arc::clone(&watched), sender))).await?;
         watched.add(WatchKind::Started);
         // The task ends with the command, and every command ends with the server.
-        tokio::spawn(Arc::clone(&watched).follow(shell.job.clone(), pieces));
+        carrel_exec::spawn_task(Arc::clone(&watched).follow(shell.job.clone(), pieces));
         let shell_id = shell.job.id().to_string();
         let text = started(&shell_id, &input.command, &watched);
         let facts = WatchFacts {

@@ -7,6 +7,7 @@ use carrel_domain::{Code, Failure, Identifier, TrialId};
 use carrel_trial::{Candidate, CommandRules, Continuation, Phase, Reason, Step, Trial};
 use carrel_workspace::{LOCK_TIMEOUT, Tries, TryLock};
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +58,11 @@ impl TrySession {
     }
 
     /// Works until the try is over, or `stop` is cancelled: then commands end, and another process can take it up.
-    pub async fn run(self, stop: &CancellationToken) -> Result<Trial, Failure> {
+    pub fn run(self, stop: &CancellationToken) -> BoxFuture<'_, Result<Trial, Failure>> {
+        Box::pin(self.work(stop))
+    }
+
+    async fn work(self, stop: &CancellationToken) -> Result<Trial, Failure> {
         if self.is_resumed {
             self.begin_anew_without_winner().await?;
         }

@@ -223,7 +223,7 @@ pub(crate) fn warm(context: &ToolContext, path: &str) {
     }
     let context = context.clone();
     // Ends by itself: it reads project files, and starts a check that is a job of the session.
-    tokio::spawn(async move {
+    carrel_exec::spawn_task(async move {
         let mut packages = packages_of(&context, vec![path]).await.unwrap_or_default();
         for package in &mut packages {
             package.files.clear();
@@ -368,7 +368,7 @@ fn start(context: &ToolContext, packages: Vec<PackageCheck>) -> Check {
     background.options.command_settings = CommandSettings { network, ..CommandSettings::default() };
     let packages = Arc::clone(&check.packages);
     // Ends with its command, which is a job of the session and has a time limit.
-    tokio::spawn(async move {
+    carrel_exec::spawn_task(async move {
         let outcome = checks.run(&background, &packages).await;
         sender.send_replace(Some(outcome));
     });

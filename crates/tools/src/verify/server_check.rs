@@ -132,7 +132,7 @@ pub(super) fn warm(context: &ToolContext, path: &Path) {
     }
     let (context, path) = (context.clone(), path.to_owned());
     // Ends by itself, within the time of its question.
-    tokio::spawn(async move {
+    carrel_exec::spawn_task(async move {
         let before = hash_of(&context, &path).await;
         let Some((_, problems)) = ask(&context, &path).await else { return };
         // An edit in between would make its own problems old ones.
@@ -153,7 +153,7 @@ fn start(context: &ToolContext, path: PathBuf) -> LateServerCheck {
     let (sender, outcome) = watch::channel(None);
     let cancel = context.session.state().checks.child_token();
     let context = context.clone();
-    tokio::spawn(async move {
+    carrel_exec::spawn_task(async move {
         let found = tokio::select! {
             () = cancel.cancelled() => None,
             found = ask(&context, &path) => found,

@@ -23,7 +23,7 @@ where
 {
     let context = context.clone();
     let files = WorkspaceFiles::of(&context);
-    let task = tokio::spawn(async move {
+    let task = carrel_exec::spawn_task(async move {
         let turn = hold(move |point| {
             let _writing = files.writing()?;
             point.wait();

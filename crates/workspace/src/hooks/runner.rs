@@ -16,6 +16,7 @@ use carrel_exec::{
     CommandSpec, ExitStatus, HookCommand, LazySpawner, LogFile, Outcome, Receipt, SpawnError, Stop,
 };
 use carrel_fsroot::Root;
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -117,7 +118,11 @@ impl Hooks {
     }
 
     /// Runs a hook until its last process has ended.
-    pub(crate) async fn run(&self, hook: Hook, site: HookSite<'_>) -> HookResult {
+    pub(crate) fn run<'a>(&'a self, hook: Hook, site: HookSite<'a>) -> BoxFuture<'a, HookResult> {
+        Box::pin(self.run_logged(hook, site))
+    }
+
+    async fn run_logged(&self, hook: Hook, site: HookSite<'_>) -> HookResult {
         info!(
             hook = hook.as_str(),
             issue_id = site.record.issue_id(),

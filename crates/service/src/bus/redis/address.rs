@@ -79,7 +79,7 @@ impl RedisAddress {
         let made = MultiplexedConnection::new_with_config(self.settings(), stream, config).await?;
         let (connection, driver) = made;
         // The driver ends with the last clone of the connection.
-        tokio::spawn(driver);
+        carrel_exec::spawn_task(driver);
         Ok(connection)
     }
 

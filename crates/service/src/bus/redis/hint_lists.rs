@@ -88,7 +88,7 @@ impl HintReader {
         let (hints, popped) = mpsc::channel(1);
         let task =
             Popper { connection: Arc::clone(&connection), volume, requests: requested, hints };
-        tokio::spawn(task.run(stop));
+        carrel_exec::spawn_task(task.run(stop));
         Self { connection, requests, popped, requested: false }
     }
 
