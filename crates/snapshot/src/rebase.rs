@@ -166,7 +166,7 @@ impl Moved {
     }
 
     fn is_in_conflict(&self, work: &Change) -> bool {
-        let removes_directory = is_directory(&work.old) && !is_directory(&work.new);
+        let removes_directory = is_directory(work.old.as_ref()) && !is_directory(work.new.as_ref());
         let is_unknown = |path: &PathBuf| {
             work.path.starts_with(path) || (removes_directory && path.starts_with(&work.path))
         };
@@ -174,9 +174,10 @@ impl Moved {
             return true;
         }
         if let Some(other) = self.of(&work.path) {
-            return !is_same(&work.new, &other.new);
+            return !is_same(work.new.as_ref(), other.new.as_ref());
         }
-        let is_gone = |above: &Path| self.of(above).is_some_and(|one| !is_directory(&one.new));
+        let is_gone =
+            |above: &Path| self.of(above).is_some_and(|one| !is_directory(one.new.as_ref()));
         let lost_its_directory =
             work.new.is_some() && work.path.ancestors().skip(1).any(|above| is_gone(above));
         lost_its_directory || (removes_directory && self.has_below(&work.path))
@@ -186,16 +187,16 @@ impl Moved {
     fn has_below(&self, directory: &Path) -> bool {
         let after = (Bound::Excluded(directory.to_owned()), Bound::Unbounded);
         let below = self.changes.range(after).take_while(|(path, _)| path.starts_with(directory));
-        below.into_iter().any(|(_, change)| change.new.is_some())
+        below.map(|(_, change)| change).any(|change| change.new.is_some())
     }
 }
 
-fn is_directory(node: &Option<Node>) -> bool {
+fn is_directory(node: Option<&Node>) -> bool {
     matches!(node, Some(Node::Directory { .. }))
 }
 
 /// Returns whether two entries are the same; directories without what is in them.
-fn is_same(one: &Option<Node>, other: &Option<Node>) -> bool {
+fn is_same(one: Option<&Node>, other: Option<&Node>) -> bool {
     match (one, other) {
         (Some(Node::Directory { mode, .. }), Some(Node::Directory { mode: other, .. })) => {
             mode == other

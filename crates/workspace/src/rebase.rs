@@ -141,13 +141,12 @@ fn conflicts(changes: &[Change], drifted: &[PathBuf]) -> Vec<PathBuf> {
     let drifted: BTreeSet<&Path> = drifted.iter().map(PathBuf::as_path).collect();
     let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
     let concerns = |change: &&Change| {
-        let Some(_) = &change.old else { return false };
         let replaces_directory = is_directory(&change.old) && !is_directory(&change.new);
         if replaces_directory {
             let mut from = drifted.range(change.path.as_path()..);
             return from.next().is_some_and(|path| path.starts_with(&change.path));
         }
-        drifted.contains(change.path.as_path())
+        change.old.is_some() && drifted.contains(change.path.as_path())
     };
     changes.iter().filter(concerns).map(|change| change.path.clone()).collect()
 }
@@ -159,13 +158,9 @@ mod tests {
 
     use super::*;
 
-    fn file() -> Option<Node> {
-        Some(Node::File { mode: 0o644, size: 1 })
-    }
+    const FILE: Option<Node> = Some(Node::File { mode: 0o644, size: 1 });
 
-    fn directory() -> Option<Node> {
-        Some(Node::Directory { mode: 0o755 })
-    }
+    const DIRECTORY: Option<Node> = Some(Node::Directory { mode: 0o755 });
 
     fn change(path: &str, kind: ChangeKind, old: Option<Node>, new: Option<Node>) -> Change {
         Change { path: path.into(), kind, old, new }
@@ -174,12 +169,12 @@ mod tests {
     #[test]
     fn what_both_have_changed_is_in_conflict_and_what_lies_beside_it_is_not() {
         let changes = [
-            change("a", ChangeKind::Modified, file(), file()),
-            change("added", ChangeKind::Added, None, file()),
-            change("gone", ChangeKind::Deleted, directory(), None),
-            change("gone/b", ChangeKind::Deleted, file(), None),
-            change("mode", ChangeKind::Mode, directory(), directory()),
-            change("other", ChangeKind::Type, directory(), file()),
+            change("a", ChangeKind::Modified, FILE, FILE),
+            change("added", ChangeKind::Added, None, FILE),
+            change("gone", ChangeKind::Deleted, DIRECTORY, None),
+            change("gone/b", ChangeKind::Deleted, FILE, None),
+            change("mode", ChangeKind::Mode, DIRECTORY, DIRECTORY),
+            change("other", ChangeKind::Type, DIRECTORY, FILE),
         ];
         let of = |drifted: &[&str]| {
             let drifted: Vec<PathBuf> = drifted.iter().map(PathBuf::from).collect();

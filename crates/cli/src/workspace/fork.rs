@@ -88,16 +88,14 @@ fn work_facts(work: &Rebased) -> Value {
 }
 
 fn in_words(work: &Rebased) -> String {
-    let mut lines = format!("it has {} changes of the work\n", work.changes.len());
-    let mut note = |count: usize, what: &str| {
-        if count > 0 {
-            lines += &format!("{count} {what}\n");
-        }
-    };
-    note(work.already.len(), "more are in the base already");
-    note(work.kept.len(), "directories that the work removed are not empty, and stay");
-    note(work.left_alone.len(), "entries are not in the work, and are as in the base");
-    lines
+    let counts = [
+        (work.already.len(), "more are in the base already"),
+        (work.kept.len(), "directories that the work removed are not empty, and stay"),
+        (work.left_alone.len(), "entries are not in the work, and are as in the base"),
+    ];
+    let notes = counts.iter().filter(|(count, _)| *count > 0);
+    let notes = notes.map(|(count, what)| format!("{count} {what}\n"));
+    format!("it has {} changes of the work\n", work.changes.len()) + &notes.collect::<String>()
 }
 
 pub(super) async fn rebase(arguments: RebaseArguments, cli: &Invocation) -> Result<ExitCode> {
@@ -108,12 +106,13 @@ pub(super) async fn rebase(arguments: RebaseArguments, cli: &Invocation) -> Resu
     let AdoptedChanges { base, paths } = adopted;
     let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
     cli.print(&json!({ "fork": fork, "base": base, "changed": paths }), || {
-        let mut text: String = paths.iter().map(|path| format!("{path}\n")).collect();
-        text += &match paths.len() {
-            0 => format!("{base} has not changed past Carrel\n"),
-            _ => format!("{fork} has taken over what changed in {base}\n"),
+        let lines = paths.iter().map(|path| format!("{path}\n"));
+        let end = if paths.is_empty() {
+            format!("{base} has not changed past Carrel\n")
+        } else {
+            format!("{fork} has taken over what changed in {base}\n")
         };
-        output::write(text.as_bytes())
+        output::write((lines.collect::<String>() + &end).as_bytes())
     })
 }
 
