@@ -40,11 +40,11 @@ fn call_with_schema<'a, T: Tool>(
 /// Encodes the facts of a reply as JSON.
 pub(crate) fn encode<F: Serialize>(reply: Reply<F>) -> Result<ToolResponse, Failure> {
     let Reply { content, facts, data } = reply;
-    let structured = serde_json::to_value(facts).map_err(unencoded)?;
+    let structured = serde_json::to_value(facts).map_err(|error| unencoded(&error))?;
     Ok(ToolResponse { content, structured, data, is_error: false })
 }
 
-fn unencoded(error: serde_json::Error) -> Failure {
+fn unencoded(error: &serde_json::Error) -> Failure {
     Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
 }
 
