@@ -5,7 +5,7 @@
 //! fdatasync(segment)           all content would survive a power loss
 //! snapshot-000012.tmp          written and synced
 //! rename, fsync(directory)     from here on the snapshot is there
-//! objects.index, scan.index    caches, not synced
+//! objects.index, scan.index    caches, not synced, and not written each time
 //! ```
 //!
 //! A crash before the rename leaves content that no snapshot names, which the next collection of garbage drops.

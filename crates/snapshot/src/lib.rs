@@ -82,6 +82,7 @@ mod snapshot;
 mod store;
 mod tree;
 mod tree_writer;
+mod unchanged;
 mod undo;
 mod undo_record;
 

@@ -31,7 +31,7 @@ use crate::name::SnapshotId;
 use crate::restore_steps::{StepOutcome, Steps, Trusted};
 use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
-use crate::store::{FindError, RESTORED, Reference, State, Store};
+use crate::store::{FindError, Reference, State, Store};
 use crate::tree::{Node, Omission};
 use crate::tree_writer::{Times, TreeWriter, recorded_path};
 
@@ -322,11 +322,11 @@ impl Store {
         self.begin_journal(journal)?;
         let mut outcome = self.carry_out(state, journal, Trusted::Plan)?;
         if outcome.is_whole() {
-            self.end_journal(journal)?;
+            self.end_restore(journal)?;
             return Ok(outcome.kept);
         }
         let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
-        self.end_journal(journal)?;
+        self.end_restore(journal)?;
         let before = journal.before;
         let left = |path: &PathBuf| {
             let failed = reversed.failed.iter().map(|(path, _)| path);
@@ -351,8 +351,8 @@ impl Store {
         }
     }
 
-    fn end_journal(&self, journal: &Journal) -> Result<(), StorageError> {
-        self.disk.rename(journal::FILE, RESTORED)?;
+    fn end_restore(&self, journal: &Journal) -> Result<(), StorageError> {
+        self.end_journal(journal::FILE)?;
         match journal.durability {
             Durability::Synced | Durability::Atomic => self.disk.sync_names(),
             Durability::Buffered => Ok(()),
@@ -378,7 +378,7 @@ impl Store {
         }
         let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
         // Also if something failed: later the entries would not be what they are now.
-        self.end_journal(&journal)?;
+        self.end_restore(&journal)?;
         let Journal { snapshot, before, .. } = journal;
         info!(%snapshot, finished = outcome.finished, "finished an interrupted restore");
         Ok(Some(Recovery {

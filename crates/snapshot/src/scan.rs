@@ -1,8 +1,8 @@
 //! The scan: the present tree as lists of directories, reading only what changed.
 //!
 //! The scan knows the names of the last one. A directory whose change key is the same has the same names, so it is
-//! not listed again: each file costs one `fstatat`, and each directory an `openat2` and an `fstat`. Ignore
-//! rules are asked for new names only, unless a file of rules changed.
+//! not listed again: each file costs one `fstatat`, and each directory an `openat2` and an `fstat`, which are shared by
+//! a few threads ([`unchanged`]). Ignore rules are asked for new names only, unless a file of rules changed.
 //!
 //! A file whose key changed is opened, looked at, read, and looked at again. If it changed meanwhile it is read
 //! again, at most [`MAX_TRIES`] times, and then left out as torn. What is read is stored at once, unsynced.
@@ -12,7 +12,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,11 @@ use crate::object_id::ObjectId;
 use crate::objects::Objects;
 use crate::scan_cache::{Known, KnownDirectory, ScanCache, State};
 use crate::scan_options::{
-    Ignored, MAX_ENTRIES, ScanError, ScanLimits, ScanOptions, Scanned, Totals, Trust,
+    Ignored, MAX_ENTRIES, ScanError, ScanLimits, ScanOptions, Scanned, Totals,
 };
 use crate::segment::MAX_CONTENT;
 use crate::tree::{Omission, begin_list, put_entry};
+use crate::unchanged::unchanged;
 
 /// The depth beyond which directories are left out, which bounds open directories and the stack.
 const MAX_DEPTH: usize = 192;
@@ -45,7 +46,7 @@ const MAX_TRIES: usize = 3;
 const FILE_MODE: u32 = 0o777;
 
 /// The permission bits that are recorded of a directory.
-const DIRECTORY_MODE: u32 = 0o3777;
+pub(crate) const DIRECTORY_MODE: u32 = 0o3777;
 
 /// Scans a workspace, and stores what is new. What is `held` is taken although ignore rules exclude it.
 pub(crate) fn scan(
@@ -67,28 +68,31 @@ pub(crate) fn scan(
         cache.options = (options.ignored, limits);
         cache.top.forget_lists();
     }
+    let directory = root.directory(Path::new("."))?;
     let mut scan = Scan {
         options,
         held,
         limits,
         objects,
+        unchanged: unchanged(&directory, options, held, &cache.top),
         totals: Totals::default(),
         entries: 0,
         left_out: Vec::new(),
         files_read: 0,
-        is_cache_changed: false,
+        cache_changes: 0,
     };
-    let directory = root.directory(Path::new("."))?;
-    let key = ChangeKey::of(&directory.metadata()?);
-    let top = Place { path: PathBuf::new(), key, is_ignored: false };
-    let top = scan.directory(&directory, top, None, &mut cache.top, Judge::NewNames)?;
+    let is_unchanged = scan.unchanged.remove(Path::new(""));
+    let key = if is_unchanged { cache.top.key } else { ChangeKey::of(&directory.metadata()?) };
+    let top = Place { path: PathBuf::new(), key, is_ignored: false, is_unchanged };
+    let opened = OnceCell::from(directory);
+    let top = scan.directory(opened, top, None, &mut cache.top, Judge::NewNames)?;
     scan.totals.directories -= 1;
     Ok(Scanned {
         top,
         totals: scan.totals,
         left_out: scan.left_out,
         files_read: scan.files_read,
-        is_cache_changed: scan.is_cache_changed,
+        cache_changes: scan.cache_changes,
     })
 }
 
@@ -113,11 +117,13 @@ struct Scan<'a> {
     held: &'a BTreeSet<PathBuf>,
     limits: ScanLimits,
     objects: &'a mut Objects,
+    /// The directories that were just looked at, and are as the last scan found them.
+    unchanged: HashSet<PathBuf>,
     totals: Totals,
     entries: u64,
     left_out: Vec<(PathBuf, Omission)>,
     files_read: u64,
-    is_cache_changed: bool,
+    cache_changes: u64,
 }
 
 /// A directory that is about to be scanned.
@@ -126,13 +132,17 @@ struct Place {
     key: ChangeKey,
     /// Ignore rules exclude it. It is scanned for what is held in it.
     is_ignored: bool,
+    /// It was just looked at, and is as the last scan found it.
+    is_unchanged: bool,
 }
 
 /// A directory on the path down.
 struct Level<'a> {
-    directory: &'a Directory,
+    /// An unchanged one is opened when something below it is not.
+    opened: OnceCell<Directory>,
     path: PathBuf,
     is_ignored: bool,
+    is_unchanged: bool,
     depth: usize,
     above: Option<&'a Level<'a>>,
     present: PresentRuleFiles,
@@ -140,13 +150,23 @@ struct Level<'a> {
 }
 
 impl Level<'_> {
+    fn directory(&self) -> Result<&Directory, carrel_fsroot::Error> {
+        if let (None, Some(above)) = (self.opened.get(), self.above) {
+            let name = Path::new(self.path.file_name().unwrap_or_default());
+            let opened = above.directory()?.look_up(name)?;
+            return Ok(self.opened.get_or_init(|| opened));
+        }
+        Ok(self.opened.get().expect("the top is open from the start"))
+    }
+
     /// Returns the rules of this directory, which are read when they are first asked.
     fn rules(&self) -> Option<&Arc<IgnoreRules>> {
         let rules = self.rules.get_or_init(|| {
             let above = self.above.and_then(Level::rules);
             // A file of rules that cannot be read excludes nothing, as in searches.
+            let Ok(directory) = self.directory() else { return above.cloned() };
             let mut unreadable = ReadFailures::default();
-            IgnoreRules::read(above, self.directory, &self.path, self.present, &mut unreadable)
+            IgnoreRules::read(above, directory, &self.path, self.present, &mut unreadable)
         });
         rules.as_ref()
     }
@@ -164,33 +184,35 @@ impl Scan<'_> {
     /// Scans a directory, and returns the id of its list.
     fn directory(
         &mut self,
-        directory: &Directory,
+        opened: OnceCell<Directory>,
         place: Place,
         above: Option<&Level<'_>>,
         known: &mut KnownDirectory,
         mut judge: Judge,
     ) -> Result<ObjectId, ScanError> {
         self.totals.directories += 1;
-        let Place { path, key, is_ignored } = place;
-        if !known.is_settled || known.key != key {
+        let Place { path, key, is_ignored, is_unchanged } = place;
+        let depth = above.map_or(0, |above| above.depth + 1);
+        let (present, rules) = (PresentRuleFiles::default(), OnceCell::new());
+        let mut level =
+            Level { opened, path, is_ignored, is_unchanged, depth, above, present, rules };
+        if !is_unchanged && (!known.is_settled || known.key != key) {
             let is_settled = key.is_settled(SystemTime::now());
-            list(directory, known)?;
+            list(level.directory()?, known)?;
             known.key = key;
             known.is_settled = is_settled;
-            self.is_cache_changed = true;
+            self.cache_changes += 1;
         }
-        let mut present = PresentRuleFiles::default();
         for child in &known.children {
-            present.note(&child.name);
+            level.present.note(&child.name);
         }
-        let rule_keys = rule_keys(directory, &known.children);
-        if rule_keys != known.rule_keys {
-            known.rule_keys = rule_keys;
-            judge = Judge::AllNames;
+        if !is_unchanged {
+            let rule_keys = rule_keys(level.directory()?, &known.children);
+            if rule_keys != known.rule_keys {
+                known.rule_keys = rule_keys;
+                judge = Judge::AllNames;
+            }
         }
-        let depth = above.map_or(0, |above| above.depth + 1);
-        let rules = OnceCell::new();
-        let level = Level { directory, path, is_ignored, depth, above, present, rules };
         // Taken, so that a scan that fails halfway leaves no list that does not fit.
         let before = known.list.take();
         let mut changed = before.is_none();
@@ -201,14 +223,11 @@ impl Scan<'_> {
             // The next scan lists the directory again, and so does this one: it may have got another name here.
             known.is_settled = false;
             changed = true;
-            list(directory, known)?;
+            list(level.directory()?, known)?;
         }
         let list = match before {
             Some(list) if !changed => list,
-            _ => {
-                self.is_cache_changed = true;
-                self.put_list(known)?
-            }
+            _ => self.put_list(known)?,
         };
         known.list = Some(list);
         Ok(list)
@@ -269,7 +288,7 @@ impl Scan<'_> {
                 Visit::Gone => {}
                 visited @ (Visit::Same | Visit::Changed) => return Ok(visited),
             }
-            match level.directory.link_metadata(Path::new(&child.name)) {
+            match look(level, child) {
                 Ok(metadata) => child.is_directory = metadata.kind == FileKind::Directory,
                 Err(error) if error.is_not_found() => return Ok(Visit::Gone),
                 Err(_) => {}
@@ -300,7 +319,10 @@ impl Scan<'_> {
         if child.is_directory {
             return self.visit_directory(level, child, judge);
         }
-        let metadata = match level.directory.link_metadata(Path::new(&child.name)) {
+        if let Some(visited) = self.pass(level, child) {
+            return Ok(visited);
+        }
+        let metadata = match look(level, child) {
             Ok(metadata) => metadata,
             Err(error) => return Ok(self.failed(level, child, &error)),
         };
@@ -313,6 +335,28 @@ impl Scan<'_> {
                 Ok(self.leave_out(level, child, Omission::Special))
             }
         }
+    }
+
+    /// Passes over a file or link that was just looked at.
+    fn pass(&mut self, level: &Level<'_>, child: &mut Known) -> Option<Visit> {
+        if !level.is_unchanged {
+            return None;
+        }
+        match &child.state {
+            State::File { key, .. } => {
+                let size = key.size;
+                if let Some(reason) = self.refuses(size) {
+                    return Some(self.leave_out(level, child, reason));
+                }
+                self.count_file(size);
+            }
+            State::Link { .. } => self.totals.links += 1,
+            // Listed again, or never looked at.
+            State::Unknown | State::Repository | State::Directory { .. } | State::LeftOut(_) => {
+                return None;
+            }
+        }
+        Some(Visit::Same)
     }
 
     fn holds(&self, level: &Level<'_>, child: &Known) -> bool {
@@ -383,20 +427,30 @@ impl Scan<'_> {
         if level.depth >= MAX_DEPTH {
             return Ok(self.leave_out(level, child, Omission::TooDeep));
         }
-        let opened = level.directory.look_up(Path::new(&child.name));
-        let opened = opened.and_then(|directory| Ok((directory.metadata()?, directory)));
-        let (metadata, directory) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return Ok(self.failed(level, child, &error)),
+        let (path, is_ignored) = (level.path.join(&child.name), child.is_ignored);
+        let (opened, mode, place) = match &child.state {
+            State::Directory { mode, directory } if self.unchanged.remove(&path) => {
+                let place = Place { path, key: directory.key, is_ignored, is_unchanged: true };
+                (OnceCell::new(), *mode, place)
+            }
+            _ => {
+                let directory = level.directory().and_then(|above| above.look_up(name_of(child)));
+                let opened = directory.and_then(|opened| Ok((opened.metadata()?, opened)));
+                let (metadata, directory) = match opened {
+                    Ok(opened) => opened,
+                    Err(error) => return Ok(self.failed(level, child, &error)),
+                };
+                let key = ChangeKey::of(&metadata);
+                let place = Place { path, key, is_ignored, is_unchanged: false };
+                (OnceCell::from(directory), metadata.mode & DIRECTORY_MODE, place)
+            }
         };
-        let (mode, key) = (metadata.mode & DIRECTORY_MODE, ChangeKey::of(&metadata));
-        let place = Place { path: level.path.join(&child.name), key, is_ignored: child.is_ignored };
         let (known_mode, mut known) = match std::mem::replace(&mut child.state, State::Unknown) {
             State::Directory { mode, directory } => (Some(mode), directory),
             _ => (None, Box::default()),
         };
         let before = known.list;
-        let list = match self.directory(&directory, place, Some(level), &mut known, judge) {
+        let list = match self.directory(opened, place, Some(level), &mut known, judge) {
             Ok(list) => list,
             Err(ScanError::Workspace(error)) => {
                 self.totals.directories -= 1;
@@ -415,7 +469,7 @@ impl Scan<'_> {
         if matches!(&child.state, State::Link { key, .. } if *key == found) {
             return Visit::Same;
         }
-        match level.directory.read_link(Path::new(&child.name)) {
+        match level.directory().and_then(|directory| directory.read_link(name_of(child))) {
             Ok(target) => {
                 child.state = State::Link { key: found, target };
                 Visit::Changed
@@ -463,14 +517,7 @@ impl Scan<'_> {
     }
 
     fn trusts(&self, level: &Level<'_>, child: &Known) -> bool {
-        match &self.options.trust {
-            Trust::Keys => true,
-            Trust::Nothing => false,
-            Trust::Except(paths) => {
-                let path = level.path.join(&child.name);
-                !path.ancestors().any(|above| paths.contains(above))
-            }
-        }
+        self.options.trust.includes(|| level.path.join(&child.name))
     }
 
     fn read_file(&mut self, level: &Level<'_>, child: &mut Known) -> Result<Visit, ScanError> {
@@ -480,7 +527,9 @@ impl Scan<'_> {
         for _ in 0..MAX_TRIES {
             // Before the reading: a change within the same tick may follow it.
             let begun = SystemTime::now();
-            let (file, metadata) = match level.directory.open_file(Path::new(&child.name)) {
+            let opened =
+                level.directory().and_then(|directory| directory.open_file(name_of(child)));
+            let (file, metadata) = match opened {
                 Ok(opened) => opened,
                 Err(error) => return Ok(self.failed(level, child, &error)),
             };
@@ -497,12 +546,21 @@ impl Scan<'_> {
             let is_settled = is_trusted && key.is_settled(begun);
             let state = State::File { key, mode: metadata.mode & FILE_MODE, id, is_settled };
             let before = child.node();
-            self.is_cache_changed |= child.state != state;
+            self.cache_changes += u64::from(child.state != state);
             child.state = state;
             return Ok(if child.node() == before { Visit::Same } else { Visit::Changed });
         }
         Ok(self.leave_out(level, child, Omission::Torn))
     }
+}
+
+fn name_of(child: &Known) -> &Path {
+    Path::new(&child.name)
+}
+
+/// Looks at an entry itself.
+fn look(level: &Level<'_>, child: &Known) -> Result<Metadata, carrel_fsroot::Error> {
+    level.directory()?.link_metadata(name_of(child))
 }
 
 /// Reads a file; `None` if it was changed meanwhile.
@@ -551,7 +609,7 @@ fn list(directory: &Directory, known: &mut KnownDirectory) -> Result<(), ScanErr
 }
 
 /// Returns the keys of the files with ignore rules in a directory.
-fn rule_keys(directory: &Directory, children: &[Known]) -> Vec<ChangeKey> {
+pub(crate) fn rule_keys(directory: &Directory, children: &[Known]) -> Vec<ChangeKey> {
     let of_child = |child: &Known| {
         let name = Path::new(&child.name);
         if matches!(child.state, State::Repository) {
