@@ -11,6 +11,8 @@
 //! | make the empty directory and the layers; fsync the root | a broken fork |
 //! | write the record, `ready`; fsync | a fork |
 //!
+//! Overlays take fewer steps, which several of them share; see `fork_many`.
+//!
 //! The base is frozen before the first step, and thawed when its last fork is gone, whole or broken. A broken one
 //! has nothing to lose: removal and the next clean-up remove it. A fork of which only the empty directory is missing
 //! has all its work in the layers, and gets another one when it is created again.
@@ -29,7 +31,7 @@ use tracing::{info, warn};
 use crate::create::{Create, Created, Creation};
 use crate::error::Error;
 use crate::freeze::FrozenBase;
-use crate::lock::{FIRST_PAUSE, MAX_PAUSE, Mode, poll};
+use crate::lock::{FIRST_PAUSE, Lock, MAX_PAUSE, Mode, poll};
 use crate::promote::broken;
 use crate::quota::Quota;
 use crate::record::{Record, State};
@@ -76,11 +78,7 @@ impl Workspaces {
         if inner.forks_of(&base.record.key)?.len() >= usize::from(MAX_FORKS) {
             return Err(Error::TooManyForks { key: base.record.key.to_string(), most: MAX_FORKS });
         }
-        let identifier = match &request.identifier {
-            Some(identifier) => identifier.clone(),
-            None => inner.free_identifier(&base.record.identifier)?,
-        };
-        let record = inner.make_fork(base, identifier, request)?;
+        let record = inner.make_fork(base, request)?;
         let path = inner.location(&record.key).workspace;
         let (fork, key) = (record.identifier.as_str(), &base.record.key);
         info!(issue_identifier = fork, base = %key, "Workspace forked");
@@ -184,33 +182,10 @@ impl RootInner {
         Err(self.no_key_left(base))
     }
 
-    fn make_fork(
-        &self,
-        base: &FrozenBase,
-        identifier: Identifier,
-        asked: &MakeFork,
-    ) -> Result<Record, Error> {
-        let KeyChoice::Free(key) = self.choose(&identifier)? else {
-            let (key, _) = self.lock_of(&identifier, Mode::Shared)?;
-            return Err(Error::Exists { identifier, location: self.location(&key) });
-        };
-        let _lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
-        if self.records().read(&key)?.is_some() || self.open_directory(&key)?.is_some() {
-            return Err(Error::Exists { identifier, location: self.location(&key) });
-        }
-        let request = Create {
-            layout: base.record.layout,
-            quota: Some(asked.quota.unwrap_or(base.record.quota)),
-            issue_id: base.record.issue_id.clone(),
-            tracker: base.record.tracker.clone(),
-            ..Create::new(identifier)
-        };
-        let creation = Creation { inner: self, request: &request, hooked: false };
-        let fork = Fork { base: base.record.key.clone(), kind: asked.kind };
-        let record = Record { fork: Some(fork), ..creation.new_record(key, State::Creating) };
-        self.discard_beside(&record.key)?;
+    fn make_fork(&self, base: &FrozenBase, asked: &MakeFork) -> Result<Record, Error> {
+        let (record, _lock) = self.new_fork(base, asked, State::Creating)?;
         self.records().write(&record, Durability::Synced)?;
-        creation.make_directory(&record.key)?;
+        self.make_directory(&record.key)?;
         self.give_as(&base.directory, &record.key)?;
         match asked.kind {
             ForkKind::Overlay => {
@@ -225,8 +200,41 @@ impl RootInner {
         Ok(record)
     }
 
+    /// Locks the key of a new fork, and returns what its record is to be.
+    pub(crate) fn new_fork(
+        &self,
+        base: &FrozenBase,
+        asked: &MakeFork,
+        state: State,
+    ) -> Result<(Record, Lock), Error> {
+        let identifier = match &asked.identifier {
+            Some(identifier) => identifier.clone(),
+            None => self.free_identifier(&base.record.identifier)?,
+        };
+        let KeyChoice::Free(key) = self.choose(&identifier)? else {
+            let (key, _) = self.lock_of(&identifier, Mode::Shared)?;
+            return Err(Error::Exists { identifier, location: self.location(&key) });
+        };
+        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
+        if self.records().read(&key)?.is_some() || self.open_directory(&key)?.is_some() {
+            return Err(Error::Exists { identifier, location: self.location(&key) });
+        }
+        let request = Create {
+            layout: base.record.layout,
+            quota: Some(asked.quota.unwrap_or(base.record.quota)),
+            issue_id: base.record.issue_id.clone(),
+            tracker: base.record.tracker.clone(),
+            ..Create::new(identifier)
+        };
+        let creation = Creation { inner: self, request: &request, hooked: false };
+        let fork = Fork { base: base.record.key.clone(), kind: asked.kind };
+        let record = Record { fork: Some(fork), ..creation.new_record(key, state) };
+        self.discard_beside(&record.key)?;
+        Ok((record, lock))
+    }
+
     /// Gives the directory of a fork to the owner of its base, who owns the files that its commands make.
-    fn give_as(&self, base: &Root, fork: &WorkspaceKey) -> Result<(), Error> {
+    pub(crate) fn give_as(&self, base: &Root, fork: &WorkspaceKey) -> Result<(), Error> {
         let failed = || Error::files("could not give the fork to the owner of its base");
         let (name, owner) = (Path::new(fork.as_str()), base.own_metadata().map_err(failed())?);
         let root = &self.root.directory;
@@ -277,17 +285,13 @@ impl RootInner {
 
     /// Makes the empty directory of a fork again, whose layers are complete. Other forks are not repaired: what is
     /// missing is their work.
-    pub(crate) fn repair_fork(
-        &self,
-        creation: &Creation<'_>,
-        fork: Record,
-    ) -> Result<Record, Error> {
+    pub(crate) fn repair_fork(&self, fork: Record) -> Result<Record, Error> {
         let of = fork.fork.as_ref().filter(|of| of.kind == ForkKind::Overlay);
         let (Some(of), State::Ready) = (of, fork.state) else { return Err(broken(&fork)) };
         let base = self.open_directory(&of.base)?.ok_or_else(|| broken(&fork))?;
         self.layers(&fork)?;
         warn!(fork = %fork.key, "The directory of a fork was missing and is made again");
-        creation.make_directory(&fork.key)?;
+        self.make_directory(&fork.key)?;
         self.give_as(&base, &fork.key)?;
         self.sync_root()?;
         Ok(fork)
