@@ -73,6 +73,7 @@ mod restore_steps;
 mod restore_tests;
 mod scan;
 mod scan_cache;
+mod scan_level;
 mod scan_options;
 #[cfg(test)]
 mod scan_tests;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use carrel_fsroot::Durability;
 use tracing::{info, warn};
 
-use crate::compare::{Change, ChangeKind, Differences};
+use crate::compare::{Change, ChangeKind, Compared};
 use crate::create::CreateRequest;
 use crate::disk;
 use crate::error::StorageError;
@@ -199,10 +199,8 @@ impl Store {
         };
         let paths = options.paths.iter().map(recorded).collect::<Result<BTreeSet<_>, _>>()?;
         let scan = ScanOptions { ignored: snapshot.ignored, ..options.scan.clone() };
-        let scanned = self.scan_for(state, &scan, snapshot.top)?;
-        let mut differences = Differences::new(&mut state.objects);
-        differences.directories(Path::new(""), Some(scanned.top), Some(snapshot.top))?;
-        let (mut found, left_alone) = (differences.found, differences.left_out_of_old);
+        let Compared { scanned, mut found, left_out_of_old } =
+            self.scan_and_compare(state, &scan, snapshot.top)?;
         for path in &paths {
             let is_known = found.changes.iter().any(|change| change.path.starts_with(path))
                 || has(state, scanned.top, path)?
@@ -223,7 +221,7 @@ impl Store {
             blocked: Vec::new(),
             options,
         };
-        plan.keep(&left_alone);
+        plan.keep(&left_out_of_old);
         Ok((plan, scanned))
     }
 

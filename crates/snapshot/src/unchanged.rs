@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use carrel_fsroot::{Directory, Error, FileKind};
 
 use crate::change_key::ChangeKey;
-use crate::scan::{DIRECTORY_MODE, rule_keys};
+use crate::scan::DIRECTORY_MODE;
 use crate::scan_cache::{Known, KnownDirectory, State};
+use crate::scan_level::rule_keys;
 use crate::scan_options::{Ignored, ScanOptions, Trust};
 
 /// More threads wait for the same locks and memory.

@@ -343,8 +343,7 @@ impl Creation<'_> {
 impl RootInner {
     pub(crate) fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let workspace = self.location(key).workspace;
-        let made =
-            self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
+        let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
         made.map_err(|error| match error.problem() {
             // It appeared since the check, and was not made under the lock.
             Problem::Exists => Error::Busy { key: key.to_string(), holder: None },

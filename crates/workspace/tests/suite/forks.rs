@@ -58,7 +58,11 @@ async fn of_forks_that_cannot_all_be_made_nothing_is_left_behind_the_failure() {
     std::fs::write(fixture.path(".carrel/forks/A.fork-2/file"), "in the way").unwrap();
     let (made, result) = fixture.forks(&[None, None, None]);
     result.unwrap();
-    assert_eq!(made, ["A.fork-1", "A.fork-2", "A.fork-3"], "leftovers without a record are discarded");
+    assert_eq!(
+        made,
+        ["A.fork-1", "A.fork-2", "A.fork-3"],
+        "leftovers without a record are discarded"
+    );
     let (made, result) = fixture.forks(&vec![None; 98]);
     assert!(matches!(result, Err(Error::TooManyForks { .. })), "{result:?}");
     assert!(made.is_empty(), "{made:?}");
