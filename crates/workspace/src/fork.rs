@@ -269,10 +269,20 @@ impl RootInner {
         Err(Error::ForkWithoutDirectory { fork: fork.key.to_string(), base })
     }
 
-    /// Returns whether the upper layer of a fork is gone, with everything that the fork changed.
+    /// Returns whether a fork has no work: its upper layer is gone, with everything that the fork changed, or the layers
+    /// were not made completely and nothing is in them.
     pub(crate) fn has_lost_work(&self, fork: &Record) -> bool {
         let is_overlay = fork.fork.as_ref().is_some_and(|of| of.kind == ForkKind::Overlay);
-        is_overlay && matches!(self.upper_of(&fork.key), Ok(None))
+        let is_unused = |upper: &Root| {
+            let is_incomplete = self.has_layers(fork).is_ok_and(|complete| !complete);
+            is_incomplete && upper.list(Path::new(".")).is_ok_and(|entries| entries.is_empty())
+        };
+        is_overlay
+            && match self.upper_of(&fork.key) {
+                Ok(None) => true,
+                Ok(Some(upper)) => is_unused(&upper),
+                Err(_) => false,
+            }
     }
 
     /// Returns whether the layers of a fork, which hold all its work, are complete.

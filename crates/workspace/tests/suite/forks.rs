@@ -1,7 +1,7 @@
 use carrel_domain::WorkspaceKey;
-use carrel_workspace::{Error, ForkKind, Freshness, ListingState, MakeFork, State};
+use carrel_workspace::{Error, ForkKind, Freshness, Gc, ListingState, MakeFork, State};
 
-use crate::{TestRoot, identifier};
+use crate::{TestRoot, identifier, no_hooks};
 
 fn overlay(name: Option<&str>) -> MakeFork {
     MakeFork { identifier: name.map(identifier), quota: None, kind: ForkKind::Overlay }
@@ -85,9 +85,10 @@ async fn a_fork_whose_record_is_all_that_a_crash_left_is_broken() {
     let listed = fixture.workspaces.list(Freshness::Cached).await.unwrap();
     let broken = listed.iter().filter(|listing| listing.state == ListingState::Broken);
     assert_eq!(broken.count(), 2, "{listed:?}");
-    for name in ["A.fork-1", "A.fork-2"] {
-        fixture.remove(name).await.unwrap();
-    }
+    // A person removes one, and a clean-up the other one, which has no work.
+    fixture.remove("A.fork-1").await.unwrap();
+    let collected = fixture.workspaces.gc(Gc::default(), &no_hooks()).await.unwrap();
+    assert!(!fixture.path(".carrel/forks/A.fork-2").exists(), "{collected:?}");
     let base = WorkspaceKey::from_name("A").unwrap();
     assert!(fixture.workspaces.frozen_since(&base).unwrap().is_none());
 }
