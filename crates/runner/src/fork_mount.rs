@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -46,13 +47,17 @@ pub(crate) struct ForkMount {
 
 /// The mounted trees of a runner's forks, by their paths.
 #[derive(Debug, Default)]
-pub(crate) struct ForkMounts(Mutex<HashMap<PathBuf, Slot>>);
+pub(crate) struct ForkMounts {
+    slots: Mutex<HashMap<PathBuf, Slot>>,
+    /// One was mounted.
+    has_mounted: AtomicBool,
+}
 
 type Slot = Arc<tokio::sync::Mutex<Weak<ForkMount>>>;
 
 impl ForkMounts {
     fn slot(&self, fork: &Path) -> Slot {
-        let mut slots = sync::lock(&self.0);
+        let mut slots = sync::lock(&self.slots);
         slots.retain(|_, slot| {
             let is_used = Arc::strong_count(slot) > 1;
             is_used || slot.try_lock().is_ok_and(|mount| mount.strong_count() > 0)
@@ -85,6 +90,11 @@ impl Runner {
     /// Returns whether forks are overlays here, as far as that is known; otherwise they are copies.
     pub fn mounts_overlays(&self) -> bool {
         self.inner.expected_tier() == Some(Tier::Full)
+    }
+
+    /// Returns whether a fork was mounted, so that this host can.
+    pub fn has_mounted_forks(&self) -> bool {
+        self.inner.forks.has_mounted.load(Ordering::Relaxed)
     }
 
     /// Ends the idle cells of a fork and its mount. Fails while something else uses the fork.
@@ -179,6 +189,7 @@ impl RunnerInner {
                 mounted => break mounted?,
             }
         };
+        self.forks.has_mounted.store(true, Ordering::Relaxed);
         let root = mount.root().try_clone_to_owned()?;
         let writer = plan.writer().map(|Owner { user, group }| Writer { user, group });
         let tree = Root::with_label(root, place.path().to_owned(), writer);

@@ -11,11 +11,12 @@
 use std::collections::HashMap;
 
 use carrel_domain::{Code, Failure, MAX_FORKS, WorkspaceId};
-use carrel_store::Workspace;
+use carrel_store::{StoreError, Workspace};
 use carrel_tools::{
     AdoptedChanges, ForkChange, ForkPatch, Forks, Interface, OtherForks, PromotedFork,
 };
 use carrel_workspace::{Error, Fork, ListingState, Record, UnsavedWork};
+use futures_util::future::join_all;
 use tracing::{info, warn};
 
 use crate::error::ServiceError;
@@ -46,21 +47,27 @@ impl HostedWorkspaces {
         // One without the other is a fork in the making, and not a leftover, while this is held.
         let _forking = self.forking().await;
         let volume = row.volume.or(Some(self.volume()));
-        let mut rows = Vec::new();
-        for number in 1..=MAX_FORKS {
-            if rows.len() == usize::from(count) {
+        let of_number = |number| Workspace {
+            id: base.fork(number),
+            name: fork_name(&row.name, number),
+            created_at: self.now(),
+            volume,
+            ..row.clone()
+        };
+        let (mut rows, mut numbers) = (Vec::new(), 1..=MAX_FORKS);
+        while rows.len() < usize::from(count) {
+            let free = numbers.by_ref().take(usize::from(count) - rows.len()).map(of_number);
+            // At once, so that one commit is for all of them.
+            let added = free.map(|fork| async {
+                let there = self.store().add_workspace(fork.clone()).await?;
+                Ok::<_, StoreError>(there.is_none().then_some(fork))
+            });
+            let added = join_all(added).await;
+            if added.is_empty() {
                 break;
             }
-            let fork = Workspace {
-                id: base.fork(number),
-                name: fork_name(&row.name, number),
-                created_at: self.now(),
-                volume,
-                ..row.clone()
-            };
-            if self.store().add_workspace(fork.clone()).await.map_err(ServiceError::from)?.is_none()
-            {
-                rows.push(fork);
+            for fork in added {
+                rows.extend(fork.map_err(ServiceError::from)?);
             }
         }
         let made = self.make_forks(base, &rows, usize::from(count), work).await;

@@ -170,11 +170,28 @@ impl Store {
         options: &ScanOptions,
         tree: ObjectId,
     ) -> Result<Scanned, ScanError> {
-        let scanned = self.scan(state, options, &BTreeSet::new())?;
-        let mut differences = Differences::new(&mut state.objects);
-        differences.directories(Path::new(""), Some(scanned.top), Some(tree))?;
-        let held = differences.held()?;
-        if held.is_empty() { Ok(scanned) } else { self.scan(state, options, &held) }
+        Ok(self.scan_and_compare(state, options, tree)?.scanned)
+    }
+
+    /// Scans the workspace in this way, and compares it with the tree.
+    pub(crate) fn scan_and_compare(
+        &self,
+        state: &mut State,
+        options: &ScanOptions,
+        tree: ObjectId,
+    ) -> Result<Compared, ScanError> {
+        let mut held = BTreeSet::new();
+        loop {
+            let scanned = self.scan(state, options, &held)?;
+            let mut differences = Differences::new(&mut state.objects);
+            differences.directories(Path::new(""), Some(scanned.top), Some(tree))?;
+            let more = if held.is_empty() { differences.held()? } else { BTreeSet::new() };
+            if more.is_empty() {
+                let Differences { found, left_out_of_old, .. } = differences;
+                return Ok(Compared { scanned, found, left_out_of_old });
+            }
+            held = more;
+        }
     }
 
     /// Returns the content of a file of a snapshot or comparison.
@@ -208,12 +225,20 @@ pub(crate) fn entries_of(
     read_list(&objects.get(list)?).ok_or(StorageError::Damaged { id: list })
 }
 
+/// The present tree, compared with another one.
+pub(crate) struct Compared {
+    pub(crate) scanned: Scanned,
+    pub(crate) found: Comparison,
+    /// What is left out of the present tree, everywhere in what was looked at.
+    pub(crate) left_out_of_old: Vec<(PathBuf, Omission)>,
+}
+
 /// The differences that were found so far.
 pub(crate) struct Differences<'a> {
     objects: &'a mut Objects,
     pub(crate) found: Comparison,
     /// What is left out on the old side, everywhere in what was looked at.
-    pub(crate) left_out_of_old: Vec<(PathBuf, Omission)>,
+    left_out_of_old: Vec<(PathBuf, Omission)>,
     /// What the new side has and ignore rules exclude from the old one.
     ignored_in_old: Vec<(PathBuf, Node)>,
 }
@@ -229,9 +254,9 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns all paths that the new side has and ignore rules exclude from the old one.
-    fn held(self) -> Result<BTreeSet<PathBuf>, StorageError> {
+    fn held(&mut self) -> Result<BTreeSet<PathBuf>, StorageError> {
         let mut held = BTreeSet::new();
-        let mut pending = self.ignored_in_old;
+        let mut pending = std::mem::take(&mut self.ignored_in_old);
         while let Some((path, node)) = pending.pop() {
             if let Node::Directory { id, .. } = node {
                 let entries = entries_of(self.objects, id)?.into_iter();

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! scan                         what is new is appended to the segment
-//! fdatasync(segment)           all content would survive a power loss
-//! snapshot-000012.tmp          written and synced
+//! snapshot-000012.tmp          written
+//! fdatasync of both            all content and the record would survive a power loss
 //! rename, fsync(directory)     from here on the snapshot is there
-//! objects.index, scan.index    caches, not synced
+//! objects.index, scan.index    caches, not synced, and not written each time
 //! ```
 //!
 //! A crash before the rename leaves content that no snapshot names, which the next collection of garbage drops.
@@ -153,7 +153,7 @@ impl Store {
         scanned: Scanned,
         bytes_before: u64,
     ) -> Result<Created, StorageError> {
-        state.objects.sync()?;
+        state.objects.flush()?;
         let newest = state.snapshots.last();
         let is_unchanged = newest.is_some_and(|newest| newest.top == scanned.top);
         let parent = newest.map(|newest| newest.id);
@@ -175,12 +175,30 @@ impl Store {
         };
         // Before the record is there, so that no other process takes the same number.
         self.announce(state)?;
-        disk::replace(&*self.disk, &snapshot.file_name(), &snapshot.to_bytes())?;
+        self.write_record(state, &snapshot)?;
         state.snapshots.push(snapshot.clone());
         self.save_cache(state, &scanned);
         state.objects.save_index_if_worthwhile()?;
         let Scanned { left_out, files_read, .. } = scanned;
         Ok(Created { snapshot, is_unchanged, files_read, left_out, replaced: None })
+    }
+
+    /// Makes a snapshot durable. Content and record are synced at the same time, and both before the record has its name.
+    fn write_record(&self, state: &mut State, snapshot: &Snapshot) -> Result<(), StorageError> {
+        let (disk, name) = (&*self.disk, snapshot.file_name());
+        let unfinished = disk::write_beside(disk, &name, &snapshot.to_bytes())?;
+        if state.objects.is_unsynced() {
+            let (content, record) = std::thread::scope(|scope| {
+                let record = scope.spawn(|| disk.sync(&unfinished));
+                (state.objects.sync(), record.join())
+            });
+            content?;
+            record.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        } else {
+            disk.sync(&unfinished)?;
+        }
+        disk.rename(&unfinished, &name)?;
+        disk.sync_names()
     }
 
     /// Removes the record of a snapshot, unsynced.

@@ -74,7 +74,12 @@ pub(crate) fn replace_cache(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result
     disk.rename(&unfinished, name)
 }
 
-fn write_beside(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<String, StorageError> {
+/// Writes what is to replace a file, unsynced, and returns its name.
+pub(crate) fn write_beside(
+    disk: &dyn Disk,
+    name: &str,
+    bytes: &[u8],
+) -> Result<String, StorageError> {
     let unfinished = format!("{name}{UNFINISHED}");
     disk.truncate(&unfinished, 0)?;
     disk.write_at(&unfinished, 0, bytes)?;

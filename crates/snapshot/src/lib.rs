@@ -74,6 +74,7 @@ mod restore_steps;
 mod restore_tests;
 mod scan;
 mod scan_cache;
+mod scan_level;
 mod scan_options;
 #[cfg(test)]
 mod scan_tests;
@@ -83,6 +84,7 @@ mod snapshot;
 mod store;
 mod tree;
 mod tree_writer;
+mod unchanged;
 mod undo;
 mod undo_record;
 

@@ -285,6 +285,11 @@ impl Objects {
         Ok(())
     }
 
+    /// Returns whether content was appended since the last sync.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.is_unsynced || self.has_pending()
+    }
+
     /// Waits until all content would survive a power loss.
     pub(crate) fn sync(&mut self) -> Result<(), StorageError> {
         self.flush()?;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use carrel_fsroot::Durability;
 use tracing::{info, warn};
 
-use crate::compare::{Change, ChangeKind, Differences};
+use crate::compare::{Change, ChangeKind, Compared};
 use crate::create::CreateRequest;
 use crate::disk;
 use crate::error::StorageError;
@@ -31,7 +31,7 @@ use crate::name::SnapshotId;
 use crate::restore_steps::{StepOutcome, Steps, Trusted};
 use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
-use crate::store::{FindError, RESTORED, Reference, State, Store};
+use crate::store::{FindError, Reference, State, Store};
 use crate::tree::{Node, Omission};
 use crate::tree_writer::{Times, TreeWriter, recorded_path};
 
@@ -199,10 +199,8 @@ impl Store {
         };
         let paths = options.paths.iter().map(recorded).collect::<Result<BTreeSet<_>, _>>()?;
         let scan = ScanOptions { ignored: snapshot.ignored, ..options.scan.clone() };
-        let scanned = self.scan_for(state, &scan, snapshot.top)?;
-        let mut differences = Differences::new(&mut state.objects);
-        differences.directories(Path::new(""), Some(scanned.top), Some(snapshot.top))?;
-        let (mut found, left_alone) = (differences.found, differences.left_out_of_old);
+        let Compared { scanned, mut found, left_out_of_old } =
+            self.scan_and_compare(state, &scan, snapshot.top)?;
         for path in &paths {
             let is_known = found.changes.iter().any(|change| change.path.starts_with(path))
                 || has(state, scanned.top, path)?
@@ -223,7 +221,7 @@ impl Store {
             blocked: Vec::new(),
             options,
         };
-        plan.keep(&left_alone);
+        plan.keep(&left_out_of_old);
         Ok((plan, scanned))
     }
 
@@ -322,11 +320,11 @@ impl Store {
         self.begin_journal(journal)?;
         let mut outcome = self.carry_out(state, journal, Trusted::Plan)?;
         if outcome.is_whole() {
-            self.end_journal(journal)?;
+            self.end_restore(journal)?;
             return Ok(outcome.kept);
         }
         let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
-        self.end_journal(journal)?;
+        self.end_restore(journal)?;
         let before = journal.before;
         let left = |path: &PathBuf| {
             let failed = reversed.failed.iter().map(|(path, _)| path);
@@ -351,8 +349,8 @@ impl Store {
         }
     }
 
-    fn end_journal(&self, journal: &Journal) -> Result<(), StorageError> {
-        self.disk.rename(journal::FILE, RESTORED)?;
+    fn end_restore(&self, journal: &Journal) -> Result<(), StorageError> {
+        self.end_journal(journal::FILE)?;
         match journal.durability {
             Durability::Synced | Durability::Atomic => self.disk.sync_names(),
             Durability::Buffered => Ok(()),
@@ -378,7 +376,7 @@ impl Store {
         }
         let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
         // Also if something failed: later the entries would not be what they are now.
-        self.end_journal(&journal)?;
+        self.end_restore(&journal)?;
         let Journal { snapshot, before, .. } = journal;
         info!(%snapshot, finished = outcome.finished, "finished an interrupted restore");
         Ok(Some(Recovery {

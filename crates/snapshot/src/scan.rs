@@ -1,8 +1,8 @@
 //! The scan: the present tree as lists of directories, reading only what changed.
 //!
 //! The scan knows the names of the last one. A directory whose change key is the same has the same names, so it is
-//! not listed again: each file costs one `fstatat`, and each directory an `openat2` and an `fstat`. Ignore
-//! rules are asked for new names only, unless a file of rules changed.
+//! not listed again: each file costs one `fstatat`, and each directory an `openat2` and an `fstat`, which are shared by
+//! a few threads ([`unchanged`]). Ignore rules are asked for new names only, unless a file of rules changed.
 //!
 //! A file whose key changed is opened, looked at, read, and looked at again. If it changed meanwhile it is read
 //! again, at most [`MAX_TRIES`] times, and then left out as torn. What is read is stored at once, unsynced.
@@ -11,32 +11,29 @@
 //! that is changed meanwhile gives a snapshot that mixes two moments at worst.
 
 use std::cell::OnceCell;
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
-use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem, Root, unfinished_write_pid};
-use carrel_search::{ALWAYS_IGNORED, IgnoreRules, PresentRuleFiles, ReadFailures, is_rule_file};
+use carrel_fsroot::{Directory, FileKind, Metadata, Problem, Root};
+use carrel_search::PresentRuleFiles;
 
 use crate::change_key::ChangeKey;
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
 use crate::scan_cache::{Known, KnownDirectory, ScanCache, State};
+use crate::scan_level::{Level, Place, list, look, name_of, rule_keys};
 use crate::scan_options::{
-    Ignored, MAX_ENTRIES, ScanError, ScanLimits, ScanOptions, Scanned, Totals, Trust,
+    Ignored, MAX_ENTRIES, ScanError, ScanLimits, ScanOptions, Scanned, Totals,
 };
 use crate::segment::MAX_CONTENT;
 use crate::tree::{Omission, begin_list, put_entry};
+use crate::unchanged::unchanged;
 
 /// The depth beyond which directories are left out, which bounds open directories and the stack.
 const MAX_DEPTH: usize = 192;
-
-/// Bounds the entries of one directory, which are sorted in memory.
-const MAX_DIRECTORY_ENTRIES: usize = if cfg!(test) { 1000 } else { 1 << 20 };
 
 /// The readings of a file that is changed meanwhile.
 const MAX_TRIES: usize = 3;
@@ -45,7 +42,7 @@ const MAX_TRIES: usize = 3;
 const FILE_MODE: u32 = 0o777;
 
 /// The permission bits that are recorded of a directory.
-const DIRECTORY_MODE: u32 = 0o3777;
+pub(crate) const DIRECTORY_MODE: u32 = 0o3777;
 
 /// Scans a workspace, and stores what is new. What is `held` is taken although ignore rules exclude it.
 pub(crate) fn scan(
@@ -67,28 +64,31 @@ pub(crate) fn scan(
         cache.options = (options.ignored, limits);
         cache.top.forget_lists();
     }
+    let directory = root.directory(Path::new("."))?;
     let mut scan = Scan {
         options,
         held,
         limits,
         objects,
+        unchanged: unchanged(&directory, options, held, &cache.top),
         totals: Totals::default(),
         entries: 0,
         left_out: Vec::new(),
         files_read: 0,
-        is_cache_changed: false,
+        cache_changes: 0,
     };
-    let directory = root.directory(Path::new("."))?;
-    let key = ChangeKey::of(&directory.metadata()?);
-    let top = Place { path: PathBuf::new(), key, is_ignored: false };
-    let top = scan.directory(&directory, top, None, &mut cache.top, Judge::NewNames)?;
+    let is_unchanged = scan.unchanged.remove(Path::new(""));
+    let key = if is_unchanged { cache.top.key } else { ChangeKey::of(&directory.metadata()?) };
+    let top = Place { path: PathBuf::new(), key, is_ignored: false, is_unchanged };
+    let opened = OnceCell::from(directory);
+    let top = scan.directory(opened, top, None, &mut cache.top, Judge::NewNames)?;
     scan.totals.directories -= 1;
     Ok(Scanned {
         top,
         totals: scan.totals,
         left_out: scan.left_out,
         files_read: scan.files_read,
-        is_cache_changed: scan.is_cache_changed,
+        cache_changes: scan.cache_changes,
     })
 }
 
@@ -113,84 +113,48 @@ struct Scan<'a> {
     held: &'a BTreeSet<PathBuf>,
     limits: ScanLimits,
     objects: &'a mut Objects,
+    /// The directories that were just looked at, and are as the last scan found them.
+    unchanged: HashSet<PathBuf>,
     totals: Totals,
     entries: u64,
     left_out: Vec<(PathBuf, Omission)>,
     files_read: u64,
-    is_cache_changed: bool,
-}
-
-/// A directory that is about to be scanned.
-struct Place {
-    path: PathBuf,
-    key: ChangeKey,
-    /// Ignore rules exclude it. It is scanned for what is held in it.
-    is_ignored: bool,
-}
-
-/// A directory on the path down.
-struct Level<'a> {
-    directory: &'a Directory,
-    path: PathBuf,
-    is_ignored: bool,
-    depth: usize,
-    above: Option<&'a Level<'a>>,
-    present: PresentRuleFiles,
-    rules: OnceCell<Option<Arc<IgnoreRules>>>,
-}
-
-impl Level<'_> {
-    /// Returns the rules of this directory, which are read when they are first asked.
-    fn rules(&self) -> Option<&Arc<IgnoreRules>> {
-        let rules = self.rules.get_or_init(|| {
-            let above = self.above.and_then(Level::rules);
-            // A file of rules that cannot be read excludes nothing, as in searches.
-            let mut unreadable = ReadFailures::default();
-            IgnoreRules::read(above, self.directory, &self.path, self.present, &mut unreadable)
-        });
-        rules.as_ref()
-    }
-
-    fn ignores(&self, known: &Known) -> bool {
-        self.is_ignored
-            || known.name == ALWAYS_IGNORED
-            || self.rules().is_some_and(|rules| {
-                rules.excludes(&self.path.join(&known.name), known.is_directory)
-            })
-    }
+    cache_changes: u64,
 }
 
 impl Scan<'_> {
     /// Scans a directory, and returns the id of its list.
     fn directory(
         &mut self,
-        directory: &Directory,
+        opened: OnceCell<Directory>,
         place: Place,
         above: Option<&Level<'_>>,
         known: &mut KnownDirectory,
         mut judge: Judge,
     ) -> Result<ObjectId, ScanError> {
         self.totals.directories += 1;
-        let Place { path, key, is_ignored } = place;
-        if !known.is_settled || known.key != key {
+        let Place { path, key, is_ignored, is_unchanged } = place;
+        let depth = above.map_or(0, |above| above.depth + 1);
+        let (present, rules) = (PresentRuleFiles::default(), OnceCell::new());
+        let mut level =
+            Level { opened, path, is_ignored, is_unchanged, depth, above, present, rules };
+        if !is_unchanged && (!known.is_settled || known.key != key) {
             let is_settled = key.is_settled(SystemTime::now());
-            list(directory, known)?;
+            list(level.directory()?, known)?;
             known.key = key;
             known.is_settled = is_settled;
-            self.is_cache_changed = true;
+            self.cache_changes += 1;
         }
-        let mut present = PresentRuleFiles::default();
         for child in &known.children {
-            present.note(&child.name);
+            level.present.note(&child.name);
         }
-        let rule_keys = rule_keys(directory, &known.children);
-        if rule_keys != known.rule_keys {
-            known.rule_keys = rule_keys;
-            judge = Judge::AllNames;
+        if !is_unchanged {
+            let rule_keys = rule_keys(level.directory()?, &known.children);
+            if rule_keys != known.rule_keys {
+                known.rule_keys = rule_keys;
+                judge = Judge::AllNames;
+            }
         }
-        let depth = above.map_or(0, |above| above.depth + 1);
-        let rules = OnceCell::new();
-        let level = Level { directory, path, is_ignored, depth, above, present, rules };
         // Taken, so that a scan that fails halfway leaves no list that does not fit.
         let before = known.list.take();
         let mut changed = before.is_none();
@@ -201,14 +165,11 @@ impl Scan<'_> {
             // The next scan lists the directory again, and so does this one: it may have got another name here.
             known.is_settled = false;
             changed = true;
-            list(directory, known)?;
+            list(level.directory()?, known)?;
         }
         let list = match before {
             Some(list) if !changed => list,
-            _ => {
-                self.is_cache_changed = true;
-                self.put_list(known)?
-            }
+            _ => self.put_list(known)?,
         };
         known.list = Some(list);
         Ok(list)
@@ -269,7 +230,7 @@ impl Scan<'_> {
                 Visit::Gone => {}
                 visited @ (Visit::Same | Visit::Changed) => return Ok(visited),
             }
-            match level.directory.link_metadata(Path::new(&child.name)) {
+            match look(level, child) {
                 Ok(metadata) => child.is_directory = metadata.kind == FileKind::Directory,
                 Err(error) if error.is_not_found() => return Ok(Visit::Gone),
                 Err(_) => {}
@@ -300,7 +261,10 @@ impl Scan<'_> {
         if child.is_directory {
             return self.visit_directory(level, child, judge);
         }
-        let metadata = match level.directory.link_metadata(Path::new(&child.name)) {
+        if let Some(visited) = self.pass(level, child) {
+            return Ok(visited);
+        }
+        let metadata = match look(level, child) {
             Ok(metadata) => metadata,
             Err(error) => return Ok(self.failed(level, child, &error)),
         };
@@ -313,6 +277,28 @@ impl Scan<'_> {
                 Ok(self.leave_out(level, child, Omission::Special))
             }
         }
+    }
+
+    /// Passes over a file or link that was just looked at.
+    fn pass(&mut self, level: &Level<'_>, child: &mut Known) -> Option<Visit> {
+        if !level.is_unchanged {
+            return None;
+        }
+        match &child.state {
+            State::File { key, .. } => {
+                let size = key.size;
+                if let Some(reason) = self.refuses(size) {
+                    return Some(self.leave_out(level, child, reason));
+                }
+                self.count_file(size);
+            }
+            State::Link { .. } => self.totals.links += 1,
+            // Listed again, or never looked at.
+            State::Unknown | State::Repository | State::Directory { .. } | State::LeftOut(_) => {
+                return None;
+            }
+        }
+        Some(Visit::Same)
     }
 
     fn holds(&self, level: &Level<'_>, child: &Known) -> bool {
@@ -383,20 +369,30 @@ impl Scan<'_> {
         if level.depth >= MAX_DEPTH {
             return Ok(self.leave_out(level, child, Omission::TooDeep));
         }
-        let opened = level.directory.look_up(Path::new(&child.name));
-        let opened = opened.and_then(|directory| Ok((directory.metadata()?, directory)));
-        let (metadata, directory) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return Ok(self.failed(level, child, &error)),
+        let (path, is_ignored) = (level.path.join(&child.name), child.is_ignored);
+        let (opened, mode, place) = match &child.state {
+            State::Directory { mode, directory } if self.unchanged.remove(&path) => {
+                let place = Place { path, key: directory.key, is_ignored, is_unchanged: true };
+                (OnceCell::new(), *mode, place)
+            }
+            _ => {
+                let directory = level.directory().and_then(|above| above.look_up(name_of(child)));
+                let opened = directory.and_then(|opened| Ok((opened.metadata()?, opened)));
+                let (metadata, directory) = match opened {
+                    Ok(opened) => opened,
+                    Err(error) => return Ok(self.failed(level, child, &error)),
+                };
+                let key = ChangeKey::of(&metadata);
+                let place = Place { path, key, is_ignored, is_unchanged: false };
+                (OnceCell::from(directory), metadata.mode & DIRECTORY_MODE, place)
+            }
         };
-        let (mode, key) = (metadata.mode & DIRECTORY_MODE, ChangeKey::of(&metadata));
-        let place = Place { path: level.path.join(&child.name), key, is_ignored: child.is_ignored };
         let (known_mode, mut known) = match std::mem::replace(&mut child.state, State::Unknown) {
             State::Directory { mode, directory } => (Some(mode), directory),
             _ => (None, Box::default()),
         };
         let before = known.list;
-        let list = match self.directory(&directory, place, Some(level), &mut known, judge) {
+        let list = match self.directory(opened, place, Some(level), &mut known, judge) {
             Ok(list) => list,
             Err(ScanError::Workspace(error)) => {
                 self.totals.directories -= 1;
@@ -415,7 +411,7 @@ impl Scan<'_> {
         if matches!(&child.state, State::Link { key, .. } if *key == found) {
             return Visit::Same;
         }
-        match level.directory.read_link(Path::new(&child.name)) {
+        match level.directory().and_then(|directory| directory.read_link(name_of(child))) {
             Ok(target) => {
                 child.state = State::Link { key: found, target };
                 Visit::Changed
@@ -463,14 +459,7 @@ impl Scan<'_> {
     }
 
     fn trusts(&self, level: &Level<'_>, child: &Known) -> bool {
-        match &self.options.trust {
-            Trust::Keys => true,
-            Trust::Nothing => false,
-            Trust::Except(paths) => {
-                let path = level.path.join(&child.name);
-                !path.ancestors().any(|above| paths.contains(above))
-            }
-        }
+        self.options.trust.includes(|| level.path.join(&child.name))
     }
 
     fn read_file(&mut self, level: &Level<'_>, child: &mut Known) -> Result<Visit, ScanError> {
@@ -480,7 +469,9 @@ impl Scan<'_> {
         for _ in 0..MAX_TRIES {
             // Before the reading: a change within the same tick may follow it.
             let begun = SystemTime::now();
-            let (file, metadata) = match level.directory.open_file(Path::new(&child.name)) {
+            let opened =
+                level.directory().and_then(|directory| directory.open_file(name_of(child)));
+            let (file, metadata) = match opened {
                 Ok(opened) => opened,
                 Err(error) => return Ok(self.failed(level, child, &error)),
             };
@@ -497,7 +488,7 @@ impl Scan<'_> {
             let is_settled = is_trusted && key.is_settled(begun);
             let state = State::File { key, mode: metadata.mode & FILE_MODE, id, is_settled };
             let before = child.node();
-            self.is_cache_changed |= child.state != state;
+            self.cache_changes += u64::from(child.state != state);
             child.state = state;
             return Ok(if child.node() == before { Visit::Same } else { Visit::Changed });
         }
@@ -516,51 +507,4 @@ pub(crate) fn read_if_unchanged(
     file.by_ref().take(key.size + 1).read_to_end(&mut content)?;
     let is_same = content.len() == size && ChangeKey::of_open(&file.metadata()?) == *key;
     Ok(is_same.then_some(content))
-}
-
-/// Lists a directory, and keeps what is known of the names that it still has.
-fn list(directory: &Directory, known: &mut KnownDirectory) -> Result<(), ScanError> {
-    let (mut entries, all) = directory.entries(MAX_DIRECTORY_ENTRIES)?;
-    if !all {
-        return Err(ScanError::TooManyEntries);
-    }
-    entries.retain(|entry| unfinished_write_pid(&entry.name).is_none());
-    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    // A listing may have a name twice while entries are renamed.
-    entries.dedup_by(|one, other| one.name == other.name);
-    let before = std::mem::take(&mut known.children);
-    let names_before = before.len();
-    let mut before = before.into_iter().peekable();
-    let mut kept = 0;
-    known.children.reserve(entries.len());
-    for Entry { name, kind } in entries {
-        while before.next_if(|known| known.name.cmp(&name) == Ordering::Less).is_some() {}
-        let is_directory = kind == FileKind::Directory;
-        match before.next_if(|known| known.name == name && known.is_directory == is_directory) {
-            Some(child) => {
-                kept += 1;
-                known.children.push(child);
-            }
-            None => known.children.push(Known::new(name, kind)),
-        }
-    }
-    if kept != names_before || kept != known.children.len() {
-        known.list = None;
-    }
-    Ok(())
-}
-
-/// Returns the keys of the files with ignore rules in a directory.
-fn rule_keys(directory: &Directory, children: &[Known]) -> Vec<ChangeKey> {
-    let of_child = |child: &Known| {
-        let name = Path::new(&child.name);
-        if matches!(child.state, State::Repository) {
-            let exclude = directory.open_file(&name.join("info/exclude"));
-            // Its presence counts, even without rules of its own.
-            return Some(exclude.map_or(ChangeKey::default(), |(_, found)| ChangeKey::of(&found)));
-        }
-        let metadata = is_rule_file(&child.name).then(|| directory.link_metadata(name).ok());
-        metadata.flatten().map(|metadata| ChangeKey::of(&metadata))
-    };
-    children.iter().filter_map(of_child).collect()
 }

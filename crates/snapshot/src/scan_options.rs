@@ -50,6 +50,17 @@ pub enum Trust {
     Nothing,
 }
 
+impl Trust {
+    /// Returns whether the key of a file is believed.
+    pub(crate) fn includes(&self, path: impl FnOnce() -> PathBuf) -> bool {
+        match self {
+            Self::Keys => true,
+            Self::Nothing => false,
+            Self::Except(paths) => !path().ancestors().any(|above| paths.contains(above)),
+        }
+    }
+}
+
 /// The options of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanOptions {
@@ -103,6 +114,6 @@ pub(crate) struct Scanned {
     pub(crate) left_out: Vec<(PathBuf, Omission)>,
     /// The files that were read.
     pub(crate) files_read: u64,
-    /// The cache differs from before.
-    pub(crate) is_cache_changed: bool,
+    /// The directories that were listed and the files that changed: what a scan with the cache from before does again.
+    pub(crate) cache_changes: u64,
 }

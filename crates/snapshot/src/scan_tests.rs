@@ -1,6 +1,7 @@
 //! Scans of trees that are changed meanwhile, as the last scan would have left them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +11,9 @@ use crate::faults::World;
 use crate::objects::Objects;
 use crate::scan::scan;
 use crate::scan_cache::{Known, KnownDirectory, ScanCache, State};
-use crate::scan_options::{ScanOptions, Scanned};
+use crate::scan_options::{ScanOptions, Scanned, Trust};
 use crate::tree::{Node, read_list};
+use crate::unchanged::unchanged;
 
 /// A store's disk that waits before each write.
 #[derive(Debug)]
@@ -77,6 +79,41 @@ fn names(scanned: &Scanned, objects: &mut Objects) -> Vec<String> {
 
 fn child<'a>(directory: &'a mut KnownDirectory, name: &str) -> &'a mut Known {
     directory.children.iter_mut().find(|known| known.name == name).unwrap()
+}
+
+#[test]
+fn only_directories_that_are_as_the_last_scan_found_them_are_passed_over() {
+    let world = World::new();
+    for path in ["f", "a/f", "a/b/f", "c/f", "ignored/f"] {
+        world.write(path, "1");
+    }
+    world.write(".gitignore", "ignored\n");
+    let (mut objects, mut cache) = (objects(&world, Duration::ZERO), ScanCache::default());
+    let options = ScanOptions::default();
+    let found = |cache: &ScanCache, options: &ScanOptions| {
+        let top = world.root("workspace").directory(Path::new(".")).unwrap();
+        let found = unchanged(&top, options, &BTreeSet::new(), &cache.top);
+        found.into_iter().map(|path| path.display().to_string()).collect::<BTreeSet<_>>()
+    };
+    let expect = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    look(&world, &mut cache, &mut objects);
+    // Keys that are younger than the clock's tick are not trusted.
+    assert_eq!(found(&cache, &options), BTreeSet::new());
+    std::thread::sleep(Duration::from_millis(100));
+    look(&world, &mut cache, &mut objects);
+    assert_eq!(found(&cache, &options), expect(&["", "a", "a/b", "c"]));
+    world.write("a/b/f", "2");
+    assert_eq!(found(&cache, &options), expect(&["", "a", "c"]));
+    world.write("c/new", "3");
+    assert_eq!(found(&cache, &options), expect(&["", "a"]));
+    world.write(".gitignore", "c\n");
+    assert_eq!(found(&cache, &options), expect(&["a"]));
+    let but = |trust| ScanOptions { trust, ..ScanOptions::default() };
+    assert_eq!(found(&cache, &but(Trust::Except(["a/f".into()].into()))), BTreeSet::new());
+    assert_eq!(found(&cache, &but(Trust::Nothing)), BTreeSet::new());
+    let scanned = look(&world, &mut cache, &mut objects);
+    assert_eq!(names(&scanned, &mut objects), [".gitignore", "a/", "c", "f", "ignored/"]);
+    assert_eq!((scanned.totals.files, scanned.files_read, scanned.totals.ignored), (5, 3, 1));
 }
 
 #[test]

@@ -32,9 +32,16 @@ use crate::undo::{self, CheckpointId};
 const LOCK: &str = "lock";
 const SCAN_CACHE: &str = "scan.index";
 
-/// The journal of the last restore or undo that is over. Its time is that of the file: whoever remembers something about
-/// the workspace's files can tell whether they were put back since.
-pub(crate) const RESTORED: &str = "restored";
+/// An empty file whose time is the end of the last restore or undo: whoever remembers something about the workspace's
+/// files can tell whether they were put back since.
+const RESTORED: &str = "restored";
+
+/// Writing the last scan costs as much as the tree is large, so it is not written for a few changes. The next process
+/// reads the changed files again.
+const MAX_UNSAVED_CHANGES: u64 = 64;
+
+/// The part of a small tree that may change until its scan is written.
+const UNSAVED_PART: u64 = 16;
 
 const LOCK_MODE: u32 = 0o600;
 
@@ -69,6 +76,8 @@ pub(crate) struct State {
     /// Names of records that cannot be read.
     pub(crate) damaged_records: Vec<String>,
     cache: Option<ScanCache>,
+    /// The changes of the cache since it was written.
+    unsaved_changes: u64,
     /// The files have to be read again.
     is_discarded: bool,
     /// The records that were removed.
@@ -328,10 +337,19 @@ impl Store {
             snapshots,
             damaged_records,
             cache: None,
+            unsaved_changes: 0,
             is_discarded: false,
             removed: 0,
             looked: None,
         })
+    }
+
+    /// Ends a restore or undo. The journal is removed rather than kept, so that the disk need not see one that was
+    /// not synced.
+    pub(crate) fn end_journal(&self, journal: &str) -> Result<(), StorageError> {
+        // Before the journal goes: who finds none has to find the time. Setting the same length sets it.
+        self.disk.truncate(RESTORED, 0)?;
+        self.disk.remove(journal)
     }
 
     /// Tells other processes that records or segments changed.
@@ -369,11 +387,20 @@ impl Store {
         Ok(scanned)
     }
 
-    /// Writes the last scan for the next process. A failure only makes that one slower.
-    pub(crate) fn save_cache(&self, state: &State, scanned: &Scanned) {
-        let Some(cache) = state.cache.as_ref().filter(|_| scanned.is_cache_changed) else { return };
-        if let Err(error) = disk::replace_cache(&*self.disk, SCAN_CACHE, &cache.to_bytes()) {
-            warn!(%error, "could not keep the last scan; the next process reads all files again");
+    /// Writes the last scan for the next process, unless that has little to do with the one that is kept. A failure
+    /// only makes it slower.
+    pub(crate) fn save_cache(&self, state: &mut State, scanned: &Scanned) {
+        state.unsaved_changes += scanned.cache_changes;
+        let few = MAX_UNSAVED_CHANGES.min(scanned.totals.files / UNSAVED_PART);
+        let Some(cache) = state.cache.as_ref().filter(|_| state.unsaved_changes > few) else {
+            return;
+        };
+        match disk::replace_cache(&*self.disk, SCAN_CACHE, &cache.to_bytes()) {
+            Ok(()) => state.unsaved_changes = 0,
+            Err(error) => warn!(
+                %error,
+                "could not keep the last scan; the next process reads all files again"
+            ),
         }
     }
 }

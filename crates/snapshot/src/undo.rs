@@ -24,9 +24,9 @@ use crate::journal::{put_granted, read_granted};
 use crate::objects::Objects;
 use crate::pending_checkpoint::PendingCheckpoint;
 use crate::sealed;
-use crate::store::{RESTORED, State, Store};
+use crate::store::{State, Store};
 use crate::tree_writer::{Expected, Times, TreeWriter};
-use crate::undo_record::{Image, Record, Touched, image, kept};
+use crate::undo_record::{Image, Record, Touched, image, kept, kept_of};
 
 /// The file that says which checkpoint is being taken back.
 pub(crate) const JOURNAL: &str = "undo.journal";
@@ -165,8 +165,8 @@ impl Store {
     /// Returns the checkpoints of an owner that can be restored, the newest first.
     pub fn checkpoints(&self, owner: &str) -> Result<Vec<Checkpoint>, StorageError> {
         self.locked(|state| {
-            let records = kept(state, self.clock.now())?.into_iter();
-            Ok(records.filter(|record| record.owner == owner).map(Record::summary).collect())
+            let records = kept_of(state, self.clock.now(), owner, None)?;
+            Ok(records.into_iter().map(Record::summary).collect())
         })
     }
 
@@ -178,8 +178,7 @@ impl Store {
         paths: &[PathBuf],
     ) -> Result<Undone, UndoError> {
         self.locked(|state| {
-            let mut records = kept(state, self.clock.now())?;
-            records.retain(|record| record.owner == owner);
+            let records = kept_of(state, self.clock.now(), owner, Some(id))?;
             let newest = records.first().map(|record| record.id);
             let record = records.into_iter().find(|record| record.id == id);
             let mut record = record.ok_or(UndoError::Unknown { asked: id, newest })?;
@@ -213,7 +212,7 @@ impl Store {
             self.disk.remove(JOURNAL)?;
             return Err(UndoError::Write { path, source });
         }
-        self.disk.rename(JOURNAL, RESTORED)?;
+        self.end_journal(JOURNAL)?;
         let restored = wanted.iter().map(|one| one.touched.path.clone()).collect();
         Ok(Undone { restored, conflicts, checkpoint: Some(checkpoint) })
     }
@@ -335,7 +334,7 @@ impl Store {
             }
             let (checkpoint, finished) = (journal.record.id, wanted.len());
             info!(%checkpoint, finished, conflicts = conflicts.len(), "finished an interrupted undo");
-            return self.disk.rename(JOURNAL, RESTORED);
+            return self.end_journal(JOURNAL);
         }
         self.disk.remove(JOURNAL)
     }

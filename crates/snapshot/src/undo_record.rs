@@ -112,10 +112,49 @@ pub(crate) struct Record {
 /// Returns the checkpoints that are kept, the newest first: the last ones of each owner, of the owners that were active
 /// last, up to an age and to the bytes of their images. Damaged ones are left out.
 pub(crate) fn kept(state: &mut State, now: Timestamp) -> Result<Vec<Record>, StorageError> {
+    let mut kept = Vec::new();
+    visit_kept(state, now, |record, _| {
+        kept.push(record);
+        Visit::Further
+    })?;
+    Ok(kept)
+}
+
+/// Returns those of one owner, the newest first, up to the one that is asked for or all. What is older is not read.
+pub(crate) fn kept_of(
+    state: &mut State,
+    now: Timestamp,
+    owner: &str,
+    until: Option<CheckpointId>,
+) -> Result<Vec<Record>, StorageError> {
+    let mut kept = Vec::new();
+    visit_kept(state, now, |record, count| {
+        if record.owner != owner {
+            return Visit::Further;
+        }
+        let is_last = count >= MAX_CHECKPOINTS || until == Some(record.id);
+        kept.push(record);
+        if is_last { Visit::Enough } else { Visit::Further }
+    })?;
+    Ok(kept)
+}
+
+/// Whether older checkpoints are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visit {
+    Further,
+    Enough,
+}
+
+/// Visits the checkpoints that are kept, the newest first, each with the number of its owner's so far.
+fn visit_kept(
+    state: &mut State,
+    now: Timestamp,
+    mut visit: impl FnMut(Record, usize) -> Visit,
+) -> Result<(), StorageError> {
     let ids: Vec<_> = state.objects.checkpoints().values().rev().copied().collect();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let (mut images, mut bytes) = (BTreeSet::new(), 0);
-    let mut kept = Vec::new();
+    let (mut images, mut bytes, mut is_first) = (BTreeSet::new(), 0, true);
     for id in ids {
         let record = match state.objects.get(id) {
             Ok(content) => Record::of_bytes(&content),
@@ -133,12 +172,15 @@ pub(crate) fn kept(state: &mut State, now: Timestamp) -> Result<Vec<Record>, Sto
         let count = counts.entry(record.owner.clone()).or_default();
         *count += 1;
         // The newest one of all is kept, however large it is.
-        if *count > MAX_CHECKPOINTS || (bytes > MAX_BYTES && !kept.is_empty()) {
+        if *count > MAX_CHECKPOINTS || (bytes > MAX_BYTES && !is_first) {
             continue;
         }
-        kept.push(record);
+        is_first = false;
+        if visit(record, *count) == Visit::Enough {
+            break;
+        }
     }
-    Ok(kept)
+    Ok(())
 }
 
 /// Returns the content that the kept checkpoints need, and their own records.

@@ -99,22 +99,15 @@ impl Forks {
             let frozen = workspaces.freeze(&base)?;
             // A tool that began before is over then, and none begins after.
             drop(handle.lock_past_freeze()?);
-            let (mut made, mut failed) = (Vec::with_capacity(requests.len()), None);
-            for request in &requests {
-                match workspaces.fork(&frozen, request) {
-                    Ok(fork) => made.push(fork),
-                    Err(error) => {
-                        failed = Some(Failure::from(error));
-                        break;
-                    }
-                }
-            }
-            Ok((made, failed))
+            let (made, result) = workspaces.fork_many(&frozen, &requests);
+            Ok((made, result.err().map(Failure::from)))
         });
         let (made, failed) = made.await?;
         let failed = match (failed, made.first()) {
             // A host that cannot mount it is better found now than by the first command.
-            (None, Some(first)) => own.try_mount(&first.record.identifier).await.err(),
+            (None, Some(first)) if !own.runner.has_mounted_forks() => {
+                own.try_mount(&first.record.identifier).await.err()
+            }
             (failed, _) => failed,
         };
         let Some(failed) = failed else { return Ok(made) };

@@ -25,6 +25,7 @@ use crate::lock::{self, Lock, Mode};
 use crate::quota::Quota;
 use crate::record::{Record, State, TrackerName};
 use crate::root::SCHEMA;
+use crate::workspace::LAST_USED_PRECISION;
 use crate::workspaces::{RootInner, Workspaces};
 
 const WORKSPACE_MODE: u32 = 0o700;
@@ -239,6 +240,9 @@ impl Creation<'_> {
             ensure_layout(&directory, record.layout)?;
         }
         let now = self.inner.clock.now();
+        if record.last_used_at.age(now) < LAST_USED_PRECISION && !self.has_news(&record) {
+            return Ok(Some(record));
+        }
         let updated = self.inner.update(key, |record| {
             record.last_used_at = now;
             record.issue_id = self.request.issue_id.clone().or(record.issue_id.take());
@@ -248,13 +252,20 @@ impl Creation<'_> {
         Ok(Some(updated.ok().flatten().unwrap_or(record)))
     }
 
+    /// Returns whether the request says something that the record does not have.
+    fn has_news(&self, record: &Record) -> bool {
+        let issue = self.request.issue_id.as_ref();
+        let has_tracker = record.tracker.is_none() && self.request.tracker.is_some();
+        has_tracker || issue.is_some_and(|issue| record.issue_id.as_ref() != Some(issue))
+    }
+
     /// Repairs a workspace that an earlier process left incomplete, and creates it.
     fn repair(&self, record: Record, lock: Lock) -> Result<CreateStart, Error> {
         let key = record.key.clone();
         let directory = self.inner.open_directory(&key)?;
         let is_usable = record.state == State::Ready && directory.is_some();
         if record.fork.is_some() && !is_usable {
-            return self.inner.repair_fork(self, record).map(CreateStart::Reused);
+            return self.inner.repair_fork(record).map(CreateStart::Reused);
         }
         match (record.state, directory) {
             (State::Ready, Some(_)) => {
@@ -315,7 +326,7 @@ impl Creation<'_> {
         // A removal that was interrupted may have left one.
         self.inner.discard_beside(&record.key)?;
         self.inner.records().write(&record, Durability::Synced)?;
-        if let Err(error) = self.make_directory(&record.key) {
+        if let Err(error) = self.inner.make_directory(&record.key) {
             self.inner.records().remove(&record.key)?;
             return Err(error);
         }
@@ -327,11 +338,12 @@ impl Creation<'_> {
         ensure_layout(&directory, record.layout)?;
         Ok(Pending { record, directory, lock })
     }
+}
 
+impl RootInner {
     pub(crate) fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let workspace = self.inner.location(key).workspace;
-        let made =
-            self.inner.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
+        let workspace = self.location(key).workspace;
+        let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
         made.map_err(|error| match error.problem() {
             // It appeared since the check, and was not made under the lock.
             Problem::Exists => Error::Busy { key: key.to_string(), holder: None },
@@ -340,9 +352,7 @@ impl Creation<'_> {
         debug!(workspace = %workspace.display(), "directory made");
         Ok(())
     }
-}
 
-impl RootInner {
     /// Moves a half-made or half-removed directory out of the way. One whose removal was to keep unsaved work is
     /// kept unasked, since git cannot be asked here.
     fn clear(&self, record: Record, directory: &Root) -> Result<(), Error> {

@@ -12,6 +12,8 @@
 //! | put kept work into it, if it is to begin with some | a broken fork |
 //! | write the record, `ready`; fsync | a fork |
 //!
+//! Overlays take fewer steps, which several of them share; see `fork_many`.
+//!
 //! The base is frozen before the first step, and thawed when its last fork is gone, whole or broken. A broken one
 //! has nothing to lose: removal and the next clean-up remove it. A fork of which only the empty directory is missing
 //! has all its work in the layers, and gets another one when it is created again.
@@ -30,7 +32,7 @@ use tracing::{info, warn};
 use crate::create::{Create, Created, Creation};
 use crate::error::Error;
 use crate::freeze::FrozenBase;
-use crate::lock::{FIRST_PAUSE, MAX_PAUSE, Mode, poll};
+use crate::lock::{FIRST_PAUSE, Lock, MAX_PAUSE, Mode, poll};
 use crate::promote::broken;
 use crate::quota::Quota;
 use crate::record::{Record, State};
@@ -83,11 +85,7 @@ impl Workspaces {
         if inner.forks_of(&base.record.key)?.len() >= usize::from(MAX_FORKS) {
             return Err(Error::TooManyForks { key: base.record.key.to_string(), most: MAX_FORKS });
         }
-        let identifier = match &request.identifier {
-            Some(identifier) => identifier.clone(),
-            None => inner.free_identifier(&base.record.identifier)?,
-        };
-        inner.make_fork(base, identifier, request)
+        inner.make_fork(base, request)
     }
 
     /// Makes a fork that was begun usable.
@@ -200,12 +198,33 @@ impl RootInner {
         Err(self.no_key_left(base))
     }
 
-    fn make_fork(
+    fn make_fork(&self, base: &FrozenBase, asked: &MakeFork) -> Result<RemovalLock, Error> {
+        let (record, lock) = self.new_fork(base, asked, State::Creating)?;
+        self.records().write(&record, Durability::Synced)?;
+        self.make_directory(&record.key)?;
+        self.give_as(&base.directory, &record.key)?;
+        match asked.kind {
+            ForkKind::Overlay => {
+                let name = Path::new(record.key.as_str());
+                Layers::create(&self.all_layers()?, name, &base.directory)?;
+            }
+            ForkKind::Copy => self.copy_base(base, &record.key)?,
+        }
+        self.sync_root()?;
+        self.removal_lock(record.key, lock)
+    }
+
+    /// Locks the key of a new fork, and returns what its record is to be.
+    pub(crate) fn new_fork(
         &self,
         base: &FrozenBase,
-        identifier: Identifier,
         asked: &MakeFork,
-    ) -> Result<RemovalLock, Error> {
+        state: State,
+    ) -> Result<(Record, Lock), Error> {
+        let identifier = match &asked.identifier {
+            Some(identifier) => identifier.clone(),
+            None => self.free_identifier(&base.record.identifier)?,
+        };
         let KeyChoice::Free(key) = self.choose(&identifier)? else {
             let (key, _) = self.lock_of(&identifier, Mode::Shared)?;
             return Err(Error::Exists { identifier, location: self.location(&key) });
@@ -223,24 +242,13 @@ impl RootInner {
         };
         let creation = Creation { inner: self, request: &request, hooked: false };
         let fork = Fork { base: base.record.key.clone(), kind: asked.kind };
-        let record = Record { fork: Some(fork), ..creation.new_record(key, State::Creating) };
+        let record = Record { fork: Some(fork), ..creation.new_record(key, state) };
         self.discard_beside(&record.key)?;
-        self.records().write(&record, Durability::Synced)?;
-        creation.make_directory(&record.key)?;
-        self.give_as(&base.directory, &record.key)?;
-        match asked.kind {
-            ForkKind::Overlay => {
-                let name = Path::new(record.key.as_str());
-                Layers::create(&self.all_layers()?, name, &base.directory)?;
-            }
-            ForkKind::Copy => self.copy_base(base, &record.key)?,
-        }
-        self.sync_root()?;
-        self.removal_lock(record.key, lock)
+        Ok((record, lock))
     }
 
     /// Gives the directory of a fork to the owner of its base, who owns the files that its commands make.
-    fn give_as(&self, base: &Root, fork: &WorkspaceKey) -> Result<(), Error> {
+    pub(crate) fn give_as(&self, base: &Root, fork: &WorkspaceKey) -> Result<(), Error> {
         let failed = || Error::files("could not give the fork to the owner of its base");
         let (name, owner) = (Path::new(fork.as_str()), base.own_metadata().map_err(failed())?);
         let root = &self.root.directory;
@@ -275,10 +283,20 @@ impl RootInner {
         Err(Error::ForkWithoutDirectory { fork: fork.key.to_string(), base })
     }
 
-    /// Returns whether the upper layer of a fork is gone, with everything that the fork changed.
+    /// Returns whether a fork has no work: its upper layer is gone, with everything that the fork changed, or the layers
+    /// were not made completely and nothing is in them.
     pub(crate) fn has_lost_work(&self, fork: &Record) -> bool {
         let is_overlay = fork.fork.as_ref().is_some_and(|of| of.kind == ForkKind::Overlay);
-        is_overlay && matches!(self.upper_of(&fork.key), Ok(None))
+        let is_unused = |upper: &Root| {
+            let is_incomplete = self.has_layers(fork).is_ok_and(|complete| !complete);
+            is_incomplete && upper.list(Path::new(".")).is_ok_and(|entries| entries.is_empty())
+        };
+        is_overlay
+            && match self.upper_of(&fork.key) {
+                Ok(None) => true,
+                Ok(Some(upper)) => is_unused(&upper),
+                Err(_) => false,
+            }
     }
 
     /// Returns whether the layers of a fork, which hold all its work, are complete.
@@ -291,17 +309,13 @@ impl RootInner {
 
     /// Makes the empty directory of a fork again, whose layers are complete. Other forks are not repaired: what is
     /// missing is their work.
-    pub(crate) fn repair_fork(
-        &self,
-        creation: &Creation<'_>,
-        fork: Record,
-    ) -> Result<Record, Error> {
+    pub(crate) fn repair_fork(&self, fork: Record) -> Result<Record, Error> {
         let of = fork.fork.as_ref().filter(|of| of.kind == ForkKind::Overlay);
         let (Some(of), State::Ready) = (of, fork.state) else { return Err(broken(&fork)) };
         let base = self.open_directory(&of.base)?.ok_or_else(|| broken(&fork))?;
         self.layers(&fork)?;
         warn!(fork = %fork.key, "The directory of a fork was missing and is made again");
-        creation.make_directory(&fork.key)?;
+        self.make_directory(&fork.key)?;
         self.give_as(&base, &fork.key)?;
         self.sync_root()?;
         Ok(fork)

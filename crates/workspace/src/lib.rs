@@ -15,6 +15,7 @@ mod blocking;
 mod create;
 mod error;
 mod fork;
+mod fork_many;
 mod freeze;
 mod gc;
 mod git_state;

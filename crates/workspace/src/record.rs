@@ -145,6 +145,12 @@ impl Records<'_> {
         json_file::write(self.own, &file(&record.key), record, durability)
     }
 
+    /// Waits until the names of all records would survive a power loss.
+    pub(crate) fn sync(self) -> Result<(), Error> {
+        let synced = self.own.sync_directory(Path::new("records"));
+        synced.map_err(Error::files("could not sync the records"))
+    }
+
     pub(crate) fn remove(self, key: &WorkspaceKey) -> Result<(), Error> {
         json_file::remove(self.own, &file(key))
     }

@@ -261,3 +261,30 @@ fn what_its_owner_may_not_read_is_left_out_and_left_alone() {
     assert_eq!(left, ["directory", "file"]);
     assert_eq!((world.read("file"), world.read("directory/within")), ("2".into(), "1".into()));
 }
+
+#[test]
+fn the_last_scan_is_not_written_for_a_few_changes_and_serves_the_next_process_all_the_same() {
+    let world = World::new();
+    for number in 0..200 {
+        world.write(format!("d{}/f{number}", number % 10), format!("{number}"));
+    }
+    let settle = || std::thread::sleep(std::time::Duration::from_millis(100));
+    let change = |count: usize, content: &str| {
+        (0..count).for_each(|number| world.write(format!("d{}/f{number}", number % 10), content));
+        settle();
+    };
+    settle();
+    let store = world.store();
+    take(&store, "one");
+    let written = std::fs::read(world.stored("scan.index")).unwrap();
+    change(3, "a few");
+    assert_eq!(create(&store, "two").files_read, 3);
+    assert_eq!(std::fs::read(world.stored("scan.index")).unwrap(), written);
+    let next = world.store();
+    let again = create(&next, "three");
+    assert_eq!((again.files_read, again.is_unchanged), (3, true));
+    change(40, "many");
+    assert_eq!(create(&next, "four").files_read, 40);
+    assert_ne!(std::fs::read(world.stored("scan.index")).unwrap(), written);
+    assert_eq!(create(&world.store(), "five").files_read, 0);
+}

@@ -6,6 +6,8 @@
     reason = "tests build the state that a crash or a person leaves behind, and fail by panicking"
 )]
 
+/// Forks that are made together.
+mod forks;
 /// Unsaved work that outlives its workspace.
 mod kept;
 /// Create, reuse, repair, remove.
