@@ -303,11 +303,11 @@ impl RootInner {
     fn remove_frozen(&self, target: RemovalLock, unsaved: Vec<String>) -> Result<Removed, Error> {
         if let Some(record) = &target.record {
             self.finish_before_removal(record)?;
-            if record.fork.is_some() {
-                // If the process ends without its directory, it must not pass for one whose work is whole.
-                if let Err(error) = self.mark_ending(&target.key) {
-                    warn!(fork = %target.key, %error, "A fork could not be marked as being removed");
-                }
+            // A fork without its directory would pass for one whose work is whole, if the process ends here.
+            if record.fork.is_some()
+                && let Err(error) = self.mark_ending(&target.key)
+            {
+                warn!(fork = %target.key, %error, "A fork could not be marked as being removed");
             }
         }
         let kept = match &target.directory {
