@@ -91,13 +91,16 @@ impl Workspaces {
     /// Makes a fork that was begun usable.
     pub fn finish_fork(&self, begun: RemovalLock) -> Result<Created, Error> {
         let inner = &self.inner;
-        let missing = || inner.not_found_key(&begun.key);
-        let record = Record { state: State::Ready, ..begun.record.clone().ok_or_else(missing)? };
+        let RemovalLock { key, record, lock, .. } = begun;
+        let record = record.ok_or_else(|| inner.not_found_key(&key))?;
+        let record = Record { state: State::Ready, ..record };
         inner.records().write(&record, Durability::Synced)?;
         let path = inner.location(&record.key).workspace;
         let fork = record.identifier.as_str();
         let base = record.fork.as_ref().map(|fork| fork.base.as_str());
         info!(issue_identifier = fork, base, "Workspace forked");
+        // From here on others can use it.
+        drop(lock);
         Ok(Created { created: true, record, path })
     }
 }

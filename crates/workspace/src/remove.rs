@@ -313,6 +313,12 @@ impl RootInner {
     fn remove_frozen(&self, target: RemovalLock, unsaved: Vec<String>) -> Result<Removed, Error> {
         if let Some(record) = &target.record {
             self.finish_before_removal(record)?;
+            // A fork without its directory would pass for one whose work is whole, if the process ends here.
+            if record.fork.is_some()
+                && let Err(error) = self.mark_ending(&target.key)
+            {
+                warn!(fork = %target.key, %error, "A fork could not be marked as being removed");
+            }
         }
         let kept = match &target.directory {
             Some(directory) if !unsaved.is_empty() => {
