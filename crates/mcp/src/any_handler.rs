@@ -28,33 +28,33 @@ macro_rules! any_handler {
         facts { $($fact:ident($($about:ident: $about_type:ty),*) -> $answer:ty;)* }
     ) => {
         pub(crate) trait AnyHandler: Send + Sync {
-            $(fn $request<'a>(
-                &'a self,
+            $(fn $request(
+                &self,
                 $($parameter: $type,)*
                 context: RequestContext<RoleServer>,
-            ) -> BoxFuture<'a, Result<$result, ErrorData>>;)*
-            $(fn $notification<'a>(
-                &'a self,
+            ) -> BoxFuture<'_, Result<$result, ErrorData>>;)*
+            $(fn $notification(
+                &self,
                 $($noted: $noted_type,)*
                 context: NotificationContext<RoleServer>,
-            ) -> BoxFuture<'a, ()>;)*
+            ) -> BoxFuture<'_, ()>;)*
             fn listen(&self, context: SubscriptionContext) -> BoxFuture<'_, Result<(), ErrorData>>;
             $(fn $fact(&self, $($about: $about_type),*) -> $answer;)*
         }
 
         impl<H: ServerHandler> AnyHandler for H {
-            $(fn $request<'a>(
-                &'a self,
+            $(fn $request(
+                &self,
                 $($parameter: $type,)*
                 context: RequestContext<RoleServer>,
-            ) -> BoxFuture<'a, Result<$result, ErrorData>> {
+            ) -> BoxFuture<'_, Result<$result, ErrorData>> {
                 Box::pin(ServerHandler::$request(self, $($parameter,)* context))
             })*
-            $(fn $notification<'a>(
-                &'a self,
+            $(fn $notification(
+                &self,
                 $($noted: $noted_type,)*
                 context: NotificationContext<RoleServer>,
-            ) -> BoxFuture<'a, ()> {
+            ) -> BoxFuture<'_, ()> {
                 Box::pin(ServerHandler::$notification(self, $($noted,)* context))
             })*
             fn listen(&self, context: SubscriptionContext) -> BoxFuture<'_, Result<(), ErrorData>> {
