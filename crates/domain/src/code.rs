@@ -166,7 +166,7 @@ codes! {
     ForkRefused = "E_FORK_REFUSED", "fork_refused", 409, "follow what the message says would pass";
     /// The base of a fork has changed since the fork was made, or the fork cannot be trusted any more.
     ForkConflict = "E_FORK_CONFLICT", "fork_conflict", 409,
-        "take what is wanted from the fork by hand, and remove it";
+        "`carrel workspace rebase` takes over what changed in the base where the fork has not changed the same";
     /// No try has this id.
     TryNotFound = "E_TRY_NOT_FOUND", "try_not_found", 404, "list what there is with `carrel try ls`";
     /// The directory cannot be a root for workspaces.

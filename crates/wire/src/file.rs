@@ -114,22 +114,6 @@ pub struct UpdatedImports {
     pub hash: String,
 }
 
-/// A directory to create.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewDirectory {
-    /// The directory, relative to the workspace. Missing parents are created; one that is there is left as it is.
-    #[schemars(length(min = 1), regex(pattern = RELATIVE_PATH))]
-    pub path: String,
-}
-
-/// A directory that is there now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CreatedDirectory {
-    /// The path, relative to the workspace.
-    pub path: String,
-}
-
 /// A directory and its entries: directories first, then by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectoryListing {

@@ -45,9 +45,9 @@ pub use command::{
 pub use conductor::{AnswerRequest, ConductorEventsQuery, IssueQuery, RefreshReply};
 pub use credential::{CredentialNames, StoredCredential};
 pub use file::{
-    CreatedDirectory, DeleteQuery, DeletedFile, DirectoryEntry, DirectoryListing, DirectoryQuery,
-    EntryType, FileContent, FileQuery, MatchingLine, MoveRequest, MovedFile, NewDirectory,
-    ReadFileReply, SearchMatches, SearchQuery, UpdatedImports, WriteFileRequest, WrittenFile,
+    DeleteQuery, DeletedFile, DirectoryEntry, DirectoryListing, DirectoryQuery, EntryType,
+    FileContent, FileQuery, MatchingLine, MoveRequest, MovedFile, ReadFileReply, SearchMatches,
+    SearchQuery, UpdatedImports, WriteFileRequest, WrittenFile,
 };
 pub use health::{HealthReply, Readiness};
 pub use repository::{CloneRequest, Repository, RepositoryList, RepositoryQuery};

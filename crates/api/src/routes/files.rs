@@ -6,9 +6,8 @@ mod upload;
 
 use carrel_domain::{Code, TokenScope};
 use carrel_wire::{
-    CreatedDirectory, DeleteQuery, DeletedFile, DirectoryListing, DirectoryQuery, FileQuery,
-    MoveRequest, MovedFile, NewDirectory, ReadFileReply, SearchMatches, SearchQuery,
-    WriteFileRequest, WrittenFile,
+    DeleteQuery, DeletedFile, DirectoryListing, DirectoryQuery, FileQuery, MoveRequest, MovedFile,
+    ReadFileReply, SearchMatches, SearchQuery, WriteFileRequest, WrittenFile,
 };
 use serde_json::json;
 
@@ -83,11 +82,6 @@ pub(super) fn routes() -> Vec<Route> {
             .header(Header::IdempotencyKey)
             .body::<MoveRequest>()
             .json::<MovedFile>(200, "It is moved."),
-        Route::post("/api/workspaces/{workspace_id}/files/directories", create_directory)
-            .name("create_directory", "Create a directory", TokenScope::Write)
-            .header(Header::IdempotencyKey)
-            .body::<NewDirectory>()
-            .json::<CreatedDirectory>(200, "The directory is there."),
     ]
 }
 
@@ -162,17 +156,4 @@ async fn move_file(request: WorkspaceRequest, Json(moved, body): Json<MoveReques
     check_relative("destination", Some(&moved.destination))?;
     let work = request.call_tool("Move", json!(moved), None);
     request.run_once("move", &body, work).await
-}
-
-async fn create_directory(
-    request: WorkspaceRequest,
-    Json(new, body): Json<NewDirectory>,
-) -> RouteResult {
-    request.caller.check(TokenScope::Write, request.id)?;
-    check_relative("path", Some(&new.path))?;
-    let work = async {
-        request.call_tool("create_directory", json!(new), None).await?;
-        Ok(json!(CreatedDirectory { path: new.path }))
-    };
-    request.run_once("create_directory", &body, work).await
 }

@@ -78,7 +78,10 @@ fn parts_and_validators_are_those_of_the_file() {
     assert_eq!((empty.status, empty.header("content-length")), (200, Some("0")));
     client.download("missing", &[]).is(404, "E_NOT_FOUND");
     client.download(".aws/credentials", &[]).is(403, "E_SENSITIVE_PATH");
-    client.run("mkdir -p d; mkfifo f; ln -s /etc/passwd out");
+    client.run("mkdir -p d; ln -s /etc/passwd out");
+    let fifo = in_workspace(&service, &client, "f");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     client.download("d", &[]).is(422, "E_IS_A_DIRECTORY");
     client.download("f", &[]).is(422, "E_NOT_A_REGULAR_FILE");
     client.download("out", &[]).is(403, "E_SANDBOX_VIOLATION");
@@ -128,7 +131,10 @@ fn a_large_file_goes_up_and_down_whole_and_after_a_cut_without_much_memory() {
 fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     let service = Service::start();
     let client = service.client();
-    client.run("head -c 64M /dev/zero > big");
+    client.write("big", "").expect(200);
+    let place = in_workspace(&service, &client, "big");
+    let file = std::fs::File::options().write(true).open(&place).unwrap();
+    file.set_len(64 << 20).unwrap();
     let mut stream = TcpStream::connect(&client.address).unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -140,8 +146,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     let mut some = vec![0; 1 << 16];
     stream.read_exact(&mut some).unwrap();
     assert!(some.starts_with(b"HTTP/1.1 200"));
-    let place = in_workspace(&service, &client, "big");
-    std::fs::File::options().write(true).open(place).unwrap().set_len(1 << 20).unwrap();
+    file.set_len(1 << 20).unwrap();
     let mut rest = Vec::new();
     // The connection ends, in order or by a reset, before all that was announced has come.
     let _ = stream.read_to_end(&mut rest);
