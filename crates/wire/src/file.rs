@@ -54,66 +54,6 @@ pub struct WriteFileRequest {
     pub content: String,
 }
 
-/// The query of a deletion. `path` is required.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeleteQuery {
-    /// The file, link or directory, relative to the workspace. A link itself is deleted.
-    #[schemars(required, length(min = 1), regex(pattern = RELATIVE_PATH))]
-    pub path: Option<String>,
-    /// Also delete a directory that is not empty.
-    #[serde(default)]
-    pub recursive: bool,
-}
-
-/// A file or directory that was deleted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeletedFile {
-    /// The path, relative to the workspace.
-    pub path: String,
-    /// The path in the trash, from which a move restores it; `null` if it is deleted for good.
-    pub trash: Option<String>,
-}
-
-/// A file, link or directory to move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MoveRequest {
-    /// The present path, relative to the workspace. A link itself is moved.
-    #[schemars(length(min = 1), regex(pattern = RELATIVE_PATH))]
-    pub source: String,
-    /// The new path, not the directory to move it into. Missing directories are created.
-    #[schemars(length(min = 1), regex(pattern = RELATIVE_PATH))]
-    pub destination: String,
-    /// Move an existing file at the destination to the trash.
-    #[serde(default)]
-    pub overwrite: bool,
-}
-
-/// A file, link or directory that was moved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MovedFile {
-    /// The path before.
-    pub source: String,
-    /// The path now.
-    pub destination: String,
-    /// The path in the trash of the file that was there.
-    pub replaced: Option<String>,
-    /// Files whose imports of the moved one were updated, with their hashes.
-    pub updated: Vec<UpdatedImports>,
-    /// Places that may import it and were left, as `path:line`.
-    pub left: Vec<String>,
-}
-
-/// A file whose imports were updated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct UpdatedImports {
-    /// The path, relative to the workspace.
-    pub path: String,
-    /// The hash after the change.
-    pub hash: String,
-}
-
 /// A directory and its entries: directories first, then by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectoryListing {

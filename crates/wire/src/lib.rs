@@ -45,9 +45,8 @@ pub use command::{
 pub use conductor::{AnswerRequest, ConductorEventsQuery, IssueQuery, RefreshReply};
 pub use credential::{CredentialNames, StoredCredential};
 pub use file::{
-    DeleteQuery, DeletedFile, DirectoryEntry, DirectoryListing, DirectoryQuery, EntryType,
-    FileContent, FileQuery, MatchingLine, MoveRequest, MovedFile, ReadFileReply, SearchMatches,
-    SearchQuery, UpdatedImports, WriteFileRequest, WrittenFile,
+    DirectoryEntry, DirectoryListing, DirectoryQuery, EntryType, FileContent, FileQuery,
+    MatchingLine, ReadFileReply, SearchMatches, SearchQuery, WriteFileRequest, WrittenFile,
 };
 pub use health::{HealthReply, Readiness};
 pub use repository::{CloneRequest, Repository, RepositoryList, RepositoryQuery};

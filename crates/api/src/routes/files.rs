@@ -6,8 +6,8 @@ mod upload;
 
 use carrel_domain::{Code, TokenScope};
 use carrel_wire::{
-    DeleteQuery, DeletedFile, DirectoryListing, DirectoryQuery, FileQuery, MoveRequest, MovedFile,
-    ReadFileReply, SearchMatches, SearchQuery, WriteFileRequest, WrittenFile,
+    DirectoryListing, DirectoryQuery, FileQuery, ReadFileReply, SearchMatches, SearchQuery,
+    WriteFileRequest, WrittenFile,
 };
 use serde_json::json;
 
@@ -66,22 +66,6 @@ pub(super) fn routes() -> Vec<Route> {
             .header(Header::IdempotencyKey)
             .body::<WriteFileRequest>()
             .json::<WrittenFile>(200, "The file is written."),
-        Route::delete("/api/workspaces/{workspace_id}/files", delete)
-            .name("delete_file", "Delete a file", TokenScope::Write)
-            .description(
-                "Moves a file or directory to the trash, from which a move restores it. The trash is emptied first \
-                 when space ends; what does not fit into it is deleted for good.",
-            )
-            .header(Header::IdempotencyKey)
-            .query::<DeleteQuery>()
-            .json::<DeletedFile>(200, "It is deleted.")
-            .errors(&[Code::DirectoryNotEmpty]),
-        Route::post("/api/workspaces/{workspace_id}/files/move", move_file)
-            .name("move_file", "Move a file", TokenScope::Write)
-            .description("Moves or renames a file or directory; imports of it follow where a language server knows them.")
-            .header(Header::IdempotencyKey)
-            .body::<MoveRequest>()
-            .json::<MovedFile>(200, "It is moved."),
     ]
 }
 
@@ -135,25 +119,4 @@ async fn write(request: WorkspaceRequest, Json(file, body): Json<WriteFileReques
     check_relative("path", Some(&file.path))?;
     let work = request.call_tool("workspace_write_file", json!(file), None);
     request.run_once("write", &body, work).await
-}
-
-async fn delete(
-    request: WorkspaceRequest,
-    QueryParams(params): QueryParams<DeleteQuery>,
-) -> RouteResult {
-    request.caller.check(TokenScope::Write, request.id)?;
-    let DeleteQuery { path, recursive } = params;
-    let path = required_path(FileQuery { path })?;
-    let identity = [path.as_bytes(), &[0, u8::from(recursive)]].concat();
-    let arguments = json!({ "path": path, "recursive": recursive });
-    let work = request.call_tool("Delete", arguments, None);
-    request.run_once("delete", &identity, work).await
-}
-
-async fn move_file(request: WorkspaceRequest, Json(moved, body): Json<MoveRequest>) -> RouteResult {
-    request.caller.check(TokenScope::Write, request.id)?;
-    check_relative("source", Some(&moved.source))?;
-    check_relative("destination", Some(&moved.destination))?;
-    let work = request.call_tool("Move", json!(moved), None);
-    request.run_once("move", &body, work).await
 }

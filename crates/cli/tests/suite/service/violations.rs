@@ -205,9 +205,7 @@ fn requests(document: &Value) -> Vec<Refused> {
     let to_full = json!({ "command": "ls", "network": "full" });
     let output = json!({ "operation": "log", "args": "--output=x" });
     let write = json!({ "file_path": hook, "content": "x" });
-    let outside = json!({ "source": "../x", "destination": "x" });
     all.extend([
-        Refused::post("/files/move", outside, "E_SANDBOX_VIOLATION"),
         Refused::put(&format!("/files/raw?path={hook}"), "E_RUNS_LATER"),
         Refused::post("/files/write", json!({ "path": hook, "content": "x" }), "E_RUNS_LATER"),
         Refused::post("/tools/Write", write, "E_RUNS_LATER"),
