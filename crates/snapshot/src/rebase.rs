@@ -178,8 +178,7 @@ impl Moved {
         }
         let is_gone =
             |above: &Path| self.of(above).is_some_and(|one| !is_directory(one.new.as_ref()));
-        let lost_its_directory =
-            work.new.is_some() && work.path.ancestors().skip(1).any(is_gone);
+        let lost_its_directory = work.new.is_some() && work.path.ancestors().skip(1).any(is_gone);
         lost_its_directory || (removes_directory && self.has_below(&work.path))
     }
 

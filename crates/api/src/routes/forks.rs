@@ -60,7 +60,7 @@ async fn create(request: WorkspaceRequest, Json(new, body): Json<NewForks>) -> R
         return Err(ErrorResponse::field("count", format!("is a number from 1 to {MAX_FORKS}")));
     }
     if new.from.is_some() && new.count != 1 {
-        return Err(ErrorResponse::field("count", "is 1 where `from` is given".to_owned()));
+        return Err(ErrorResponse::field("count", "is 1 where `from` is given"));
     }
     let work = async {
         let spaces = &request.api.options.spaces;

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_step_without_a_time_gets_all_that_is_left_to_its_task() {
-        let left = Duration::from_secs(900);
+        let left = Duration::from_mins(15);
         for (own, expected) in [(Value::Null, 900), (json!(30), 30), (json!(1000), 900)] {
             let step = json!({ "action": "shell", "command": "ls", "timeout": own });
             let step = parse_step(&serde_json::from_value(step).unwrap(), 0).unwrap();

@@ -136,7 +136,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     let place = in_workspace(&service, &client, "big");
     let file = std::fs::File::options().write(true).open(&place).unwrap();
     file.set_len(64 << 20).unwrap();
-    let mut stream = TcpStream::connect(&client.address).unwrap();
+    let mut stream = TcpStream::connect(client.address).unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
         client.at("/files/raw?path=big"),
